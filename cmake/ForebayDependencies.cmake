@@ -1,0 +1,37 @@
+# Everything made by others, found once. See scripts/install-deps.sh for the Debian packages.
+find_program(FOREBAY_CCACHE ccache)
+if(FOREBAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FOREBAY_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${FOREBAY_CCACHE})
+endif()
+
+# Debian lets both flavours live side by side; the suffix picks one. Elsewhere plain mpicxx serves.
+find_program(FOREBAY_MPICXX NAMES mpicxx.${FOREBAY_MPI} mpicxx REQUIRED)
+find_program(FOREBAY_MPIEXEC NAMES mpiexec.${FOREBAY_MPI} mpirun.${FOREBAY_MPI} mpiexec REQUIRED)
+set(MPI_CXX_COMPILER ${FOREBAY_MPICXX})
+set(MPIEXEC_EXECUTABLE ${FOREBAY_MPIEXEC})
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI REQUIRED COMPONENTS CXX)
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+if(FOREBAY_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+set(FOREBAY_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
+                     -Wno-sign-conversion)
+if(FOREBAY_WERROR)
+  list(APPEND FOREBAY_WARNINGS -Werror)
+endif()

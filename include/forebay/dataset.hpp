@@ -1,0 +1,75 @@
+// A data set: an ordered collection of samples in one or more files, and what its samples mean.
+//
+//   stored value --codec--> fields, each with a name, an element type and a shape
+//
+// Everything here is local to one process; Loader is the collective counterpart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/storage.hpp"
+
+namespace forebay {
+
+enum class ElementType : std::uint8_t { u8, i32, i64, f32, f64 };
+
+std::size_t size_of(ElementType type);
+std::string_view to_string(ElementType type);
+ElementType parse_element_type(std::string_view text);
+
+/// One field of a sample. Images are channel, height, width. An empty shape is a scalar.
+struct Field {
+  std::string name;
+  ElementType type = ElementType::u8;
+  std::vector<std::uint64_t> shape;
+
+  std::uint64_t elements() const;
+  std::uint64_t bytes() const { return elements() * size_of(type); }
+  bool operator==(const Field&) const = default;
+};
+
+/// The fields of every sample, in the order in which decode() fills them.
+struct Schema {
+  std::vector<Field> fields;
+
+  const Field* find(std::string_view name) const;
+  bool operator==(const Schema&) const = default;
+};
+
+/// "image:u8[3x32x32],label:i32[]"
+std::string to_string(const Schema& schema);
+Schema parse_schema(std::string_view text);
+
+/// Turns a stored value into fields. Immutable and safe to use from many threads at once.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual std::string_view name() const = 0;
+  virtual const Schema& schema() const = 0;
+  /// Decodes `value` into `fields`, one span a schema field, each of exactly Field::bytes() bytes.
+  /// Throws corrupt when the value does not decode or does not fit the schema; the caller adds the
+  /// place (Error::within).
+  virtual void decode(std::span<const std::byte> value,
+                      std::span<const std::span<std::byte>> fields) const = 0;
+};
+
+/// How to look at stored values.
+struct CodecOptions {
+  /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded).
+  /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. bytes: not decoded.
+  std::string codec = "auto";
+  /// Declared fields for `raw`, e.g. "image:u8[3x32x32]"; for the others an expectation to check.
+  std::string schema;
+};
+
+/// Chooses a codec for values like `first_value`. Throws usage, unsupported, corrupt.
+std::shared_ptr<const Codec> make_codec(const CodecOptions& options,
+                                        std::span<const std::byte> first_value);
+
+}  // namespace forebay
