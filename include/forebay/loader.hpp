@@ -1,0 +1,113 @@
+// The object that a training loop iterates.
+//
+//   auto loader = forebay::Loader::open(comm, "train.lmdb", {.batch = 256, .iterations = 1000});
+//   while (auto batch = loader.next()) {
+//     for (const forebay::Sample& sample : batch->samples()) use(sample.value);
+//   }
+//
+// A batch points into the stage: nothing is copied for the consumer. It stays valid until it is
+// released (destroyed, or released by hand); as long as it is held, its buffer cannot be refilled.
+//
+// Errors are collective: when one rank fails, every rank's next call throws the same Error within
+// one window or 5 seconds. After that the loader only wants to be destroyed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "forebay/communicator.hpp"
+#include "forebay/dataset.hpp"
+#include "forebay/error.hpp"
+#include "forebay/options.hpp"
+#include "forebay/order.hpp"
+#include "forebay/statistics.hpp"
+
+namespace forebay {
+
+class Pipeline;
+class Trace;
+
+/// One sample of a batch. The spans point into the stage.
+struct Sample {
+  std::uint64_t id = 0;        ///< 0..N-1
+  std::uint64_t global = 0;    ///< position in the order
+  std::uint64_t position = 0;  ///< index within this rank's share of the batch
+  std::span<const std::byte> key;
+  std::span<const std::byte> value;
+  bool repeat = false;  ///< filled in at the end of an order that is not circular
+};
+
+/// This rank's share of one iteration. Movable; released at destruction. Release batches in the
+/// order in which they came, from the thread that uses the loader.
+class Batch {
+ public:
+  Batch() = default;
+  Batch(Batch&& other) noexcept;
+  Batch& operator=(Batch&& other) noexcept;
+  ~Batch();
+
+  std::uint64_t iteration() const { return iteration_; }
+  /// Epoch of the first sample; with a circular data set a batch may reach into the next.
+  std::uint64_t epoch() const { return epoch_; }
+  std::span<const Sample> samples() const { return samples_; }
+  void release();
+
+ private:
+  friend class Loader;
+  std::shared_ptr<Pipeline> pipeline_;
+  std::vector<Sample> samples_;
+  std::uint64_t iteration_ = 0;
+  std::uint64_t epoch_ = 0;
+};
+
+/// Thread-safety: one thread at a time. Helper threads are the loader's own affair.
+class Loader {
+ public:
+  /// Opens `dataset` on all ranks of `comm`. Collective: all ranks succeed, or all throw the same
+  /// Error. `trace` (optional) must outlive the loader.
+  static Loader open(std::shared_ptr<Communicator> comm, const std::string& dataset,
+                     const LoaderOptions& options, Trace* trace = nullptr);
+  Loader(Loader&&) noexcept;
+  Loader& operator=(Loader&&) noexcept;
+  /// Local; ends the helper threads. Other ranks that still want data get a cancelled error.
+  ~Loader();
+
+  /// The next batch; empty after the last iteration. Waits for data at most `timeout`.
+  std::optional<Batch> next();
+
+  /// Decodes every sample of `batch` into contiguous arrays, one span a schema field, each of
+  /// samples * Field::bytes() bytes. Throws corrupt naming sample and key, on all ranks.
+  void decode(const Batch& batch, std::span<const std::span<std::byte>> fields);
+
+  /// Throws what another rank failed with, if any did. Local and cheap: suits as the interrupt of
+  /// other communicators while they wait.
+  void check();
+  /// Makes every rank's next call throw `error`. Local.
+  void fail(const Error& error);
+
+  std::uint64_t entries() const;
+  const Schema& schema() const;
+  const StridedOrder& order() const;
+  /// One line: the strategy, engine, roots and sizes that were chosen, and why.
+  std::string explain() const;
+  /// This rank's figures so far. Local.
+  LoaderStatistics statistics() const;
+  /// Small JSON value from which a run on the same data set, ranks, batch and order goes on:
+  /// fingerprint, order and its parameters, iterations done.
+  std::string state() const;
+
+ private:
+  explicit Loader(std::shared_ptr<Pipeline> pipeline);
+  std::shared_ptr<Pipeline> pipeline_;
+};
+
+/// Checks `state` (from Loader::state) against the ranks and options of the new run and returns
+/// options that continue it. The data set itself is checked in open. Throws usage, changed.
+LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
+
+}  // namespace forebay

@@ -1,0 +1,40 @@
+// MPI for Forebay: the only public header that includes mpi.h.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include "forebay/communicator.hpp"
+
+namespace forebay {
+
+/// Duplicates `comm` (collective) and sets MPI_ERRORS_RETURN on the duplicate; the caller's
+/// communicator and its error handler stay as they are. The duplicate is freed with the last
+/// reference, or left alone when MPI was finalized before.
+std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
+
+/// MPI_Init_thread and MPI_Finalize for programs that do not do it themselves. Asks for
+/// MPI_THREAD_MULTIPLE. A host that has initialised MPI before stays in charge of finalizing.
+class MpiSession {
+ public:
+  MpiSession();
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  std::shared_ptr<Communicator> world() const { return world_; }
+
+ private:
+  bool finalize_ = false;
+  std::shared_ptr<Communicator> world_;
+};
+
+/// "MPI_THREAD_MULTIPLE" or what was granted instead; "not initialised".
+std::string mpi_thread_level();
+
+/// Whether a launcher (mpirun, srun, a PMI) started this process, judged by the environment.
+bool launched_by_mpi();
+
+}  // namespace forebay

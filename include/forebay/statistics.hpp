@@ -1,0 +1,54 @@
+// The figures that every run can give. One struct a rank; sum() and the maximum over ranks are made
+// by the caller that has all of them.
+//
+// How to read them: exposed_seconds near zero means that reading hides behind computing; near the
+// run time means that training starves. skew_seconds is time that a rank waited for slower ranks.
+// read amplification (bytes_requested / bytes_delivered) above 1.4 for small records means that
+// bytes are read which nobody gets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace forebay {
+
+struct LoaderStatistics {
+  double open_seconds = 0;         ///< from the call of open to its return
+  double first_batch_seconds = 0;  ///< from the call of open to the first delivered batch
+  double seek_seconds = 0;         ///< locating records, in the reader
+  double read_seconds = 0;  ///< reading records into the stage; with mmap the page faults are here
+  double wait_seconds = 0;  ///< the reader waited for a free buffer: large is good
+  double decode_seconds = 0;   ///< turning stored values into fields
+  double exposed_seconds = 0;  ///< the consumer waited for data: exposed I/O
+  double skew_seconds = 0;     ///< the consumer waited for slower ranks
+
+  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes_delivered = 0;  ///< stored values handed to the consumer
+  std::uint64_t bytes_requested = 0;  ///< asked from the file system (mapped: pages touched)
+  std::uint64_t requests = 0;         ///< explicit reads (mapped: none)
+  std::uint64_t pages_visited = 0;
+  std::uint64_t records_skipped = 0;
+
+  std::uint64_t voluntary_switches = 0;
+  std::uint64_t involuntary_switches = 0;
+  std::uint64_t minor_faults = 0;
+  std::uint64_t major_faults = 0;
+  double busy_seconds = 0;     ///< CPU time of the process since open
+  double elapsed_seconds = 0;  ///< wall time since open
+  std::uint64_t peak_private_bytes = 0;
+  std::uint64_t peak_mapped_bytes = 0;
+
+  /// 1 = the process slept all the time since open, 0 = it computed all the time.
+  double asleep_share() const;
+  double read_amplification() const;
+};
+
+/// Sums, but the maximum for times from open and for peaks.
+LoaderStatistics combine(std::span<const LoaderStatistics> ranks);
+
+/// One JSON object with a member a field, plus the derived shares.
+std::string to_json(const LoaderStatistics& statistics);
+
+}  // namespace forebay
