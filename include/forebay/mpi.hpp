@@ -1,6 +1,13 @@
 // MPI for Forebay: the only public header that includes mpi.h.
 #pragma once
 
+// The C++ bindings that MPI itself has dropped would only bring warnings.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
 #include <mpi.h>
 
 #include <memory>
