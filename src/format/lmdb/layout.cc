@@ -77,8 +77,7 @@ std::string impossible(const TreeHeader& header, PageNumber last_page, std::uint
   }
   if (header.entries < header.leaf_pages || header.leaf_pages == 0 ||
       header.entries > header.leaf_pages * max_nodes(page_size)) {
-    return fmt::format("{} entries cannot lie on {} leaf pages", header.entries,
-                       header.leaf_pages);
+    return fmt::format("{} entries cannot lie on {} leaf pages", header.entries, header.leaf_pages);
   }
   return {};
 }

@@ -69,9 +69,9 @@ ReaderRegistry& reader_registry() {
 /// Elsewhere a place in the table of readers may be invisible to a writer on another node.
 bool on_local_file_system(const std::string& path) {
   constexpr std::array<std::uint64_t, 9> kLocal = {
-      0xEF53 /* ext */,      0x58465342 /* xfs */,  0x9123683E /* btrfs */,
+      0xEF53 /* ext */,       0x58465342 /* xfs */,     0x9123683E /* btrfs */,
       0x01021994 /* tmpfs */, 0x794C7630 /* overlay */, 0xF2F52010 /* f2fs */,
-      0x2FC12FC1 /* zfs */,  0x858458F6 /* ramfs */, 0x3153464A /* jfs */};
+      0x2FC12FC1 /* zfs */,   0x858458F6 /* ramfs */,   0x3153464A /* jfs */};
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
   const auto type = static_cast<std::uint64_t>(info.f_type) & 0xFFFFFFFF;
@@ -80,8 +80,8 @@ bool on_local_file_system(const std::string& path) {
 
 bool lock_file_usable(const DatasetPath& path) {
   struct stat info {};
-  return ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         info.st_size > 0 && ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
+  return ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+         ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
 }
 
 std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path) {
@@ -188,8 +188,8 @@ int Transaction::commit() { return mdb_txn_commit(std::exchange(txn_, nullptr));
 
 MDB_dbi Transaction::open_database(const std::string& name, unsigned flags) {
   MDB_dbi dbi = 0;
-  check_lmdb(mdb_dbi_open(txn_, name.empty() ? nullptr : name.c_str(), flags, &dbi),
-             "mdb_dbi_open", environment_->path());
+  check_lmdb(mdb_dbi_open(txn_, name.empty() ? nullptr : name.c_str(), flags, &dbi), "mdb_dbi_open",
+             environment_->path());
   return dbi;
 }
 

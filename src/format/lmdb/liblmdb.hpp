@@ -54,6 +54,9 @@ class Environment {
 class Transaction {
  public:
   Transaction(std::shared_ptr<const Environment> environment, unsigned flags);
+  /// Takes over one that was begun already.
+  Transaction(std::shared_ptr<const Environment> environment, MDB_txn* begun)
+      : environment_(std::move(environment)), txn_(begun) {}
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;

@@ -7,8 +7,8 @@
 
 namespace forebay::lmdb {
 
-Page::Page(std::span<const std::byte> bytes, PageNumber number, const DamageReport& report)
-    : bytes_(bytes), number_(number), report_(&report) {
+Page::Page(std::span<const std::byte> bytes, PageNumber number, const DamageExplainer& explainer)
+    : bytes_(bytes), number_(number), explainer_(&explainer) {
   const PageHeader header = decode_page_header(bytes);
   if (header.number != number) {
     damaged(fmt::format("the page calls itself page {}", header.number));
@@ -19,8 +19,7 @@ Page::Page(std::span<const std::byte> bytes, PageNumber number, const DamageRepo
   }
   if (header.lower <= kPageHeaderSize || header.lower % 2 != 0 || header.lower > header.upper ||
       header.upper > bytes.size()) {
-    damaged(fmt::format("free space from byte {} to {} is impossible", header.lower,
-                        header.upper));
+    damaged(fmt::format("free space from byte {} to {} is impossible", header.lower, header.upper));
   }
   leaf_ = type == kPageLeaf;
   count_ = (header.lower - unsigned{kPageHeaderSize}) / 2;
@@ -46,7 +45,8 @@ Node Page::node(unsigned slot) const {
   if (key_size > body.size()) {
     damaged(fmt::format("key of node {} ({} bytes) leaves the page", slot, key_size));
   }
-  Node node{.key = body.first(key_size)};
+  Node node;
+  node.key = body.first(key_size);
   if (!leaf_) {
     node.child = low | high << 16 | std::uint64_t{flags} << 32;
     return node;
@@ -82,8 +82,8 @@ void Page::check_nodes() const {
   for (unsigned i = 1; i < count_; ++i) {
     const std::uint32_t end = (ranges[i - 1] >> 16) + (ranges[i - 1] & 0xffff);
     if (end > ranges[i] >> 16) {
-      damaged(fmt::format("nodes at bytes {} and {} overlap", ranges[i - 1] >> 16,
-                          ranges[i] >> 16));
+      damaged(
+          fmt::format("nodes at bytes {} and {} overlap", ranges[i - 1] >> 16, ranges[i] >> 16));
     }
   }
 }

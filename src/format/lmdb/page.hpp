@@ -11,15 +11,15 @@
 
 namespace forebay::lmdb {
 
-/// Who is told about damage. The page does not know whether its bytes are bad, or were replaced
-/// by a writer, or could not be read at all: the implementation finds out and throws.
-class DamageReport {
+/// Who explains damage. The page does not know whether its bytes are bad, or were replaced by a
+/// writer, or could not be read at all.
+class DamageExplainer {
  public:
-  /// Throws io, changed, or corrupt naming file, page and offset.
-  [[noreturn]] virtual void damaged(PageNumber page, const std::string& fault) const = 0;
+  /// The error to throw: io, changed, or corrupt naming file, page and offset.
+  virtual Error explain(PageNumber page, const std::string& fault) const = 0;
 
  protected:
-  ~DamageReport() = default;
+  ~DamageExplainer() = default;
 };
 
 /// A node of a leaf or a branch.
@@ -38,21 +38,25 @@ struct Node {
 
 class Page {
  public:
-  /// `bytes` is the whole page, `report` outlives this view.
-  Page(std::span<const std::byte> bytes, PageNumber number, const DamageReport& report);
+  /// `bytes` is the whole page, `explainer` outlives this view.
+  Page(std::span<const std::byte> bytes, PageNumber number, const DamageExplainer& explainer);
 
   PageNumber number() const { return number_; }
   bool is_leaf() const { return leaf_; }
   unsigned count() const { return count_; }
   /// Free bytes between offsets and nodes.
-  unsigned free_bytes() const { return upper_ - kPageHeaderSize - 2U * count_; }
+  unsigned free_bytes() const {
+    return upper_ - static_cast<unsigned>(kPageHeaderSize) - 2 * count_;
+  }
 
   Node node(unsigned slot) const;
   PageNumber child(unsigned slot) const { return node(slot).child; }
   /// Checks every node and that none overlap.
   void check_nodes() const;
 
-  [[noreturn]] void damaged(const std::string& fault) const { report_->damaged(number_, fault); }
+  [[noreturn]] void damaged(const std::string& fault) const {
+    throw explainer_->explain(number_, fault);
+  }
 
  private:
   std::size_t node_offset(unsigned slot) const;
@@ -60,7 +64,7 @@ class Page {
 
   std::span<const std::byte> bytes_;
   PageNumber number_;
-  const DamageReport* report_;
+  const DamageExplainer* explainer_;
   unsigned count_ = 0;
   unsigned upper_ = 0;
   bool leaf_ = false;

@@ -104,11 +104,11 @@ std::unique_ptr<const Meta> find_second_meta(const File& file, std::uint64_t fil
 [[noreturn]] void refuse_bad_metas(const File& file, std::span<const std::byte> page,
                                    const std::string& first, const std::string& second) {
   const bool ours = load<std::uint32_t>(page, 16) == kMagic;
-  throw Error(ErrorKind::corrupt,
-              ours ? fmt::format("both meta pages are damaged: page 0: {}; page 1: {}", first,
-                                 second)
-                   : "the file does not begin with an LMDB meta page",
-              std::string(ours ? kRestore : kNotLmdb), {.file = file.path(), .offset = 0});
+  throw Error(
+      ErrorKind::corrupt,
+      ours ? fmt::format("both meta pages are damaged: page 0: {}; page 1: {}", first, second)
+           : "the file does not begin with an LMDB meta page",
+      std::string(ours ? kRestore : kNotLmdb), {.file = file.path(), .offset = 0});
 }
 
 const Meta& meta_of_slot(const MetaPages& pages, const ReaderSlot& slot, const File& file) {
@@ -138,8 +138,8 @@ MetaPages read_meta_pages(const File& file) {
   const std::uint32_t page_size = pages.metas[0] ? pages.metas[0]->page_size() : 0;
   pages.metas[1] = find_second_meta(file, file_size, page_size, fault1);
   if (!pages.metas[0] && !pages.metas[1]) refuse_bad_metas(file, first, fault0, fault1);
-  const bool second = !pages.metas[0] || (pages.metas[1] && pages.metas[1]->transaction >
-                                                                pages.metas[0]->transaction);
+  const bool second = !pages.metas[0] ||
+                      (pages.metas[1] && pages.metas[1]->transaction > pages.metas[0]->transaction);
   pages.newest = *pages.metas[second ? 1 : 0];
   if (!pages.metas[0]) pages.damaged = "meta page 0: " + fault0;
   if (!pages.metas[1]) pages.damaged = "meta page 1: " + fault1;
