@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from command import COMMAND, CommandTest, records
+from command import COMMAND, CommandTest, records, write_records
 
 SHAPE = ["--shape", "3x64x64"]
 
@@ -94,7 +94,6 @@ class Interrupted(CommandTest):
     def test_records_that_are_not_the_sources_are_noticed(self):
         self.interrupt(signal.SIGKILL)
         packed = self.check_partial()
-        from command import write_records
         write_records(self.partial(), [(b"%08d" % (packed - 1), b"something else")])
         self.fail(*self.arguments("--resume"), naming="out.partial")
 

@@ -2,9 +2,10 @@
 
 import gzip
 import os
+import subprocess
 import unittest
 
-from command import CommandTest, datum, encode_datum, idx, png, records, write_records
+from command import COMMAND, CommandTest, datum, encode_datum, idx, png, records, write_records
 
 
 class PackedRecords(CommandTest):
@@ -205,7 +206,6 @@ class Refusals(CommandTest):
                 "empty": b"",
                 "cut": idx([2, 2, 2], bytes(7)),
                 "longer": idx([2, 2, 2], bytes(9)),
-                "more records than labels": idx([3, 2, 2], bytes(12)),
                 "enormous": idx([2, 2**32 - 1, 2**32 - 1], bytes(8)),
                 "no pixels": idx([2, 0, 2], b""),
                 "floats": bytes([0, 0, 0x0d, 3]) + bytes(20),
@@ -214,7 +214,14 @@ class Refusals(CommandTest):
             with self.subTest(name):
                 self.write("i-images-idx3-ubyte", data)
                 line = self.fail("pack", images, self.path("out"), "--from", "idx")
-                self.assertIn(self.root, line)
+                self.assertIn(images, line)
+                self.assertFalse(os.path.exists(self.path("out.partial")))
+
+    def test_images_and_labels_that_do_not_belong_together(self):
+        images = self.write("i-images-idx3-ubyte", idx([3, 2, 2], bytes(12)))
+        self.write("i-labels-idx1-ubyte", idx([2], b"\1\2"))
+        self.fail("pack", images, self.path("out"), "--from", "idx",
+                  naming=["i-labels-idx1-ubyte", "2 labels for 3 records"])
 
     def test_a_labels_header_that_lies_takes_no_memory(self):
         self.write("l-images-idx3-ubyte", idx([2, 2, 2], bytes(8)))
@@ -247,8 +254,6 @@ class Summary(CommandTest):
     def test_output_that_cannot_be_written_is_an_error(self):
         source, *_ = self.idx_source()
         with open("/dev/full", "w", encoding="ascii") as full:
-            import subprocess
-            from command import COMMAND
             result = subprocess.run([COMMAND, "pack", source, self.path("out"), "--from", "idx"],
                                     stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(result.returncode, 1)
