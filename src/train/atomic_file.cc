@@ -16,8 +16,7 @@ namespace forebay {
 namespace {
 
 [[noreturn]] void throw_io(const std::string& path, const char* what) {
-  throw Error(ErrorKind::io,
-              fmt::format("{}: {}", what, std::generic_category().message(errno)),
+  throw Error(ErrorKind::io, fmt::format("{}: {}", what, std::generic_category().message(errno)),
               "check the free space and the permissions of its directory", {.file = path});
 }
 

@@ -13,12 +13,14 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/clock.hpp"
+#include "core/trace.hpp"
 
 namespace forebay {
 
@@ -35,6 +37,7 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr std::size_t kPhases = 9;
 
+/// Ends with a zero byte, and lives as long as the program.
 std::string_view to_string(Phase phase);
 
 /// Seconds of one rank. A plain value, so that ranks can exchange it as bytes.
@@ -56,20 +59,15 @@ double images_per_second(std::span<const Breakdown> ranks);
 /// A table for people: one line a phase, one column a rank (up to eight of them), mean and share.
 std::string to_table(std::span<const Breakdown> ranks);
 
-/// Adds the time of its own life to a phase.
+/// Adds the time of its scope to a phase, and shows it in the timeline if there is one.
 class PhaseTimer {
  public:
-  PhaseTimer(Breakdown& breakdown, Phase phase)
-      : seconds_(breakdown[phase]), begin_(std::chrono::steady_clock::now()) {}
-  ~PhaseTimer() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  PhaseTimer(const PhaseTimer&) = delete;
-  PhaseTimer& operator=(const PhaseTimer&) = delete;
+  PhaseTimer(Breakdown& breakdown, Phase phase, Trace* trace, std::uint64_t iteration)
+      : watch_(breakdown[phase]), span_(trace, to_string(phase).data(), iteration) {}
 
  private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point begin_;
+  Stopwatch watch_;
+  TraceSpan span_;
 };
 
 }  // namespace forebay

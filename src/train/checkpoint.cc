@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little, "arrays are stored as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "arrays are stored as they lie in memory");
 
 constexpr std::string_view kMagic = "FOREBAY-TRAIN-1\n";
 constexpr std::string_view kSuffix = ".checkpoint";
@@ -82,7 +83,8 @@ Layout read_layout(const File& file) {
   const std::uint64_t expected = kPrefix + layout.header_size + 4 * floats + 8;
   if (size != expected) {
     throw_corrupt(file.path(), fmt::format("{} bytes long where its header asks for {}: it was cut "
-                                           "or damaged", size, expected));
+                                           "or damaged",
+                                           size, expected));
   }
   return layout;
 }
@@ -100,6 +102,8 @@ std::string to_text(const CheckpointHeader& header) {
                         {"seed", header.seed},
                         {"iteration", header.iteration},
                         {"epoch", header.epoch},
+                        {"loss_sum", header.loss_sum},
+                        {"loss_count", header.loss_count},
                         {"train_state", header.train_state},
                         {"test_state", header.test_state}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -126,6 +130,8 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
               .seed = count("seed"),
               .iteration = count("iteration"),
               .epoch = count("epoch"),
+              .loss_sum = json.at("loss_sum").get<double>(),
+              .loss_count = count("loss_count"),
               .train_state = json.at("train_state").get<std::string>(),
               .test_state = json.at("test_state").get<std::string>()};
   } catch (const nlohmann::json::exception&) {
@@ -194,10 +200,10 @@ void read_checkpoint(const std::string& path, const TrainingState& state) {
   if (state.parameters.size() != layout.header.parameters ||
       state.momentum.size() != layout.header.parameters ||
       state.statistics.size() != layout.header.statistics) {
-    throw_corrupt(path, fmt::format("holds {} parameters and {} statistics where {} has {} and {}",
-                                    layout.header.parameters, layout.header.statistics,
-                                    layout.header.net, state.parameters.size(),
-                                    state.statistics.size()));
+    throw_corrupt(path,
+                  fmt::format("holds {} parameters and {} statistics where {} has {} and {}",
+                              layout.header.parameters, layout.header.statistics, layout.header.net,
+                              state.parameters.size(), state.statistics.size()));
   }
   Hash hash;
   std::vector<std::byte> head(kPrefix + layout.header_size);

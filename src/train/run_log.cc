@@ -40,8 +40,7 @@ RunLog::RunLog(const std::string& path, bool append) : path_(path) {
   if (path.empty()) return;
   file_.open(path, append ? std::ios::app : std::ios::trunc);
   if (!file_) {
-    throw Error(ErrorKind::io,
-                "cannot write the log: " + std::generic_category().message(errno),
+    throw Error(ErrorKind::io, "cannot write the log: " + std::generic_category().message(errno),
                 "choose another --log file", {.file = path});
   }
 }

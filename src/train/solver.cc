@@ -49,7 +49,8 @@ void SolverOptions::validate() const {
 
 double learning_rate(const SolverOptions& options, std::uint64_t iteration) {
   switch (options.policy) {
-    case RatePolicy::fixed: return options.rate;
+    case RatePolicy::fixed:
+      return options.rate;
     case RatePolicy::step:
       return options.rate * std::pow(options.gamma, static_cast<double>(iteration / options.step));
     case RatePolicy::inv:

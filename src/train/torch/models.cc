@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "forebay/error.hpp"
+#include "train/torch/inner_product.hpp"
 
 namespace forebay {
 namespace {
@@ -16,9 +17,7 @@ using torch::nn::AvgPool2dOptions;
 using torch::nn::Conv2d;
 using torch::nn::Conv2dOptions;
 using torch::nn::Dropout;
-using torch::nn::Flatten;
 using torch::nn::Functional;
-using torch::nn::Linear;
 using torch::nn::LocalResponseNorm;
 using torch::nn::LocalResponseNormOptions;
 using torch::nn::MaxPool2d;
@@ -26,12 +25,18 @@ using torch::nn::MaxPool2dOptions;
 using torch::nn::ReLU;
 using torch::nn::Sequential;
 
+// Convolutions keep weights as members, inner products as methods.
+Tensor& weight_of(Conv2d& layer) { return layer->weight; }
+Tensor& bias_of(Conv2d& layer) { return layer->bias; }
+Tensor& weight_of(InnerProduct& layer) { return layer->weight(); }
+Tensor& bias_of(InnerProduct& layer) { return layer->bias(); }
+
 // Caffe's "gaussian" filler for weights, a constant for biases.
 template <typename Layer>
 Layer gaussian(Layer layer, double deviation, double bias = 0) {
   const torch::NoGradGuard no_gradient;
-  layer->weight.normal_(0, deviation);
-  layer->bias.fill_(bias);
+  weight_of(layer).normal_(0, deviation);
+  bias_of(layer).fill_(bias);
   return layer;
 }
 
@@ -39,10 +44,10 @@ Layer gaussian(Layer layer, double deviation, double bias = 0) {
 template <typename Layer>
 Layer xavier(Layer layer) {
   const torch::NoGradGuard no_gradient;
-  const auto fan_in = static_cast<double>(layer->weight[0].numel());
+  const auto fan_in = static_cast<double>(weight_of(layer)[0].numel());
   const double bound = std::sqrt(3.0 / fan_in);
-  layer->weight.uniform_(-bound, bound);
-  layer->bias.zero_();
+  weight_of(layer).uniform_(-bound, bound);
+  bias_of(layer).zero_();
   return layer;
 }
 
@@ -67,8 +72,8 @@ Tensor normalize_within_channel(const Tensor& x) {
 Sequential lenet(std::int64_t channels, std::int64_t classes) {
   return Sequential(xavier(Conv2d(channels, 20, 5)), max_pool(2, 2),  //
                     xavier(Conv2d(20, 50, 5)), max_pool(2, 2),        //
-                    Flatten(), xavier(Linear(50 * 4 * 4, 500)), ReLU(),
-                    xavier(Linear(500, classes)));
+                    xavier(InnerProduct(50 * 4 * 4, 500)), ReLU(),
+                    xavier(InnerProduct(500, classes)));
 }
 
 Sequential cifar10_full(std::int64_t channels, std::int64_t classes) {
@@ -80,7 +85,7 @@ Sequential cifar10_full(std::int64_t channels, std::int64_t classes) {
                     convolution(32, 32, 0.01), ReLU(), average_pool(3, 2),
                     Functional(normalize_within_channel),  //
                     convolution(32, 64, 0.01), ReLU(), average_pool(3, 2),
-                    Flatten(), gaussian(Linear(64 * 4 * 4, classes), 0.01));
+                    gaussian(InnerProduct(64 * 4 * 4, classes), 0.01));
 }
 
 Sequential caffenet(std::int64_t channels, std::int64_t classes) {
@@ -98,9 +103,9 @@ Sequential caffenet(std::int64_t channels, std::int64_t classes) {
       convolution(Conv2dOptions(256, 384, 3).padding(1), 0), ReLU(),
       convolution(Conv2dOptions(384, 384, 3).padding(1).groups(2), 1), ReLU(),
       convolution(Conv2dOptions(384, 256, 3).padding(1).groups(2), 1), ReLU(), max_pool(3, 2),
-      Flatten(), gaussian(Linear(256 * 6 * 6, 4096), 0.005, 1), ReLU(), Dropout(0.5),
-      gaussian(Linear(4096, 4096), 0.005, 1), ReLU(), Dropout(0.5),
-      gaussian(Linear(4096, classes), 0.01));
+      gaussian(InnerProduct(256 * 6 * 6, 4096), 0.005, 1), ReLU(), Dropout(0.5),
+      gaussian(InnerProduct(4096, 4096), 0.005, 1), ReLU(), Dropout(0.5),
+      gaussian(InnerProduct(4096, classes), 0.01));
 }
 
 }  // namespace

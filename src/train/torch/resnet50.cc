@@ -1,6 +1,7 @@
 // ResNet-50 (He et al., "Deep residual learning for image recognition", CVPR 2016): a 7x7
 // convolution, then 3 + 4 + 6 + 3 bottlenecks, each 1x1 down, 3x3, 1x1 up to four times its width,
 // with a shortcut around. The stride sits on the 3x3 convolution, as is usual today.
+#include "train/torch/inner_product.hpp"
 #include "train/torch/models.hpp"
 
 namespace forebay {
@@ -11,8 +12,6 @@ using torch::nn::AdaptiveAvgPool2d;
 using torch::nn::BatchNorm2d;
 using torch::nn::Conv2d;
 using torch::nn::Conv2dOptions;
-using torch::nn::Flatten;
-using torch::nn::Linear;
 using torch::nn::MaxPool2d;
 using torch::nn::MaxPool2dOptions;
 using torch::nn::ReLU;
@@ -34,13 +33,12 @@ class BottleneckImpl : public torch::nn::Module {
     // Starting as the identity helps large batches (Goyal et al. 2017).
     torch::nn::init::zeros_(last->weight);
     residual_ = register_module(
-        "residual",
-        Sequential(convolution(in, width, 1, 1), BatchNorm2d(width), ReLU(),
-                   convolution(width, width, 3, stride), BatchNorm2d(width), ReLU(),
-                   convolution(width, out, 1, 1), last));
+        "residual", Sequential(convolution(in, width, 1, 1), BatchNorm2d(width), ReLU(),
+                               convolution(width, width, 3, stride), BatchNorm2d(width), ReLU(),
+                               convolution(width, out, 1, 1), last));
     if (in == out && stride == 1) return;
-    shortcut_ = register_module("shortcut",
-                                Sequential(convolution(in, out, 1, stride), BatchNorm2d(out)));
+    shortcut_ =
+        register_module("shortcut", Sequential(convolution(in, out, 1, stride), BatchNorm2d(out)));
   }
 
   Tensor forward(const Tensor& x) {
@@ -71,8 +69,7 @@ Sequential build_resnet50(std::int64_t channels, std::int64_t classes) {
     width *= 2;
   }
   net->push_back(AdaptiveAvgPool2d(1));
-  net->push_back(Flatten());
-  net->push_back(Linear(in, classes));
+  net->push_back(InnerProduct(in, classes));
   return net;
 }
 

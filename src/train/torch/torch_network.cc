@@ -18,11 +18,16 @@ using torch::Tensor;
 
 torch::ScalarType scalar_type(ElementType type) {
   switch (type) {
-    case ElementType::u8: return torch::kUInt8;
-    case ElementType::i32: return torch::kInt32;
-    case ElementType::i64: return torch::kInt64;
-    case ElementType::f32: return torch::kFloat32;
-    case ElementType::f64: return torch::kFloat64;
+    case ElementType::u8:
+      return torch::kUInt8;
+    case ElementType::i32:
+      return torch::kInt32;
+    case ElementType::i64:
+      return torch::kInt64;
+    case ElementType::f32:
+      return torch::kFloat32;
+    case ElementType::f64:
+      return torch::kFloat64;
   }
   return torch::kUInt8;
 }
@@ -126,11 +131,10 @@ class TorchNetwork final : public Network {
   Tensor input(const ImageBatch& batch) const {
     check(batch);
     const ImageShape& shape = batch.shape;
-    Tensor pixels = torch::from_blob(
-        const_cast<std::byte*>(batch.pixels.data()),
-        {as_signed(batch.labels.size()), as_signed(shape.channels), as_signed(shape.height),
-         as_signed(shape.width)},
-        scalar_type(batch.type));
+    Tensor pixels = torch::from_blob(const_cast<std::byte*>(batch.pixels.data()),
+                                     {as_signed(batch.labels.size()), as_signed(shape.channels),
+                                      as_signed(shape.height), as_signed(shape.width)},
+                                     scalar_type(batch.type));
     if (fit_.resizes(shape)) {
       pixels = torch::upsample_bilinear2d(
           pixels.to(torch::kFloat32),
@@ -143,8 +147,7 @@ class TorchNetwork final : public Network {
 
   void check(const ImageBatch& batch) const {
     if (batch.shape == options_.input &&
-        batch.pixels.size() ==
-            batch.labels.size() * batch.shape.elements() * size_of(batch.type)) {
+        batch.pixels.size() == batch.labels.size() * batch.shape.elements() * size_of(batch.type)) {
       return;
     }
     throw Error(ErrorKind::usage,

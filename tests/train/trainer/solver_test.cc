@@ -61,8 +61,8 @@ TEST(Solver, GoesOnFromRestoredMomentumWithTheSameNumbers) {
 TEST(SolverOptions, RefuseWhatCannotTrain) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<SolverOptions> wrong{
-      {.rate = 0}, {.rate = -1},       {.rate = nan},          {.gamma = -1},
-      {.step = 0}, {.momentum = 1},    {.weight_decay = -0.1}, {.power = nan},
+      {.rate = 0}, {.rate = -1},    {.rate = nan},          {.gamma = -1},
+      {.step = 0}, {.momentum = 1}, {.weight_decay = -0.1}, {.power = nan},
   };
   for (const SolverOptions& options : wrong) EXPECT_THROW(options.validate(), Error);
   EXPECT_NO_THROW(SolverOptions{}.validate());
