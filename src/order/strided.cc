@@ -53,7 +53,8 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 }
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
-  return (epochs * entries_ + batch_ - 1) / batch_;
+  const std::uint64_t end = epochs * entries_;
+  return end <= start_ ? 0 : (end - start_ + batch_ - 1) / batch_;
 }
 
 }  // namespace forebay
