@@ -57,7 +57,9 @@ std::int64_t load_integer(ElementType type, const std::byte* from) {
 
 ImageReader::ImageReader(const std::shared_ptr<Communicator>& comm, const std::string& dataset,
                          const LoaderOptions& options, Trace* trace)
-    : dataset_(dataset), loader_(Loader::open(comm, dataset, options, trace)) {
+    : dataset_(dataset),
+      loader_(Loader::open(comm, dataset, options, trace)),
+      next_iteration_(options.first_iteration) {
   // The schema is the same everywhere, and so is what this throws.
   find_fields();
   const std::uint64_t share = order().share(comm->rank());
@@ -83,6 +85,7 @@ void ImageReader::find_fields() {
 
 bool ImageReader::next() {
   batch_ = loader_.next();
+  if (batch_) ++next_iteration_;
   return batch_.has_value();
 }
 

@@ -29,6 +29,8 @@ class ImageReader {
   const ImageShape& shape() const { return shape_; }
   const StridedOrder& order() const { return loader_.order(); }
   Loader& loader() { return loader_; }
+  /// The iteration that next() will deliver.
+  std::uint64_t next_iteration() const { return next_iteration_; }
 
   /// Waits for the next batch; false after the last. Collective.
   bool next();
@@ -52,7 +54,8 @@ class ImageReader {
   std::optional<Batch> batch_;
   std::vector<std::vector<std::byte>> fields_;
   std::vector<std::int64_t> labels_;
-  std::uint64_t first_position_ = 0;
+  std::uint64_t next_iteration_ = 0;
+  std::uint64_t first_position_ = 0;  ///< of the decoded batch
 };
 
 }  // namespace forebay

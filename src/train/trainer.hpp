@@ -38,13 +38,12 @@ struct TrainOptions {
   std::string test;  ///< data set to test on after each epoch; empty: none
   std::string net = "lenet";
   std::uint64_t classes = 10;
-  std::uint64_t epochs = 1;
   std::uint64_t seed = 1;
   float mean = 0;  ///< see NetworkOptions
   float scale = 1;
   SolverOptions solver;
-  /// Batch, strategy and everything else about reading. Its `iterations`, if not 0, ends the run
-  /// early.
+  /// Batch, strategy and everything else about reading. The run ends after its `epochs`, or after
+  /// its `iterations` if that is sooner; one of the two must be set.
   LoaderOptions loader;
   std::string checkpoint;              ///< directory; empty: none are written
   std::uint64_t checkpoint_every = 0;  ///< iterations between checkpoints within an epoch; 0: none
@@ -69,7 +68,7 @@ struct TrainReport {
 class Trainer {
  public:
   /// Told of each finished epoch, on rank 0.
-  using EpochListener = std::function<void(const EpochRecord&, double images_per_second)>;
+  using EpochListener = std::function<void(const EpochRecord&)>;
 
   /// Opens the data sets, builds the network and restores the checkpoint. Collective.
   Trainer(std::shared_ptr<Communicator> comm, TrainOptions options, const NetworkFactory& factory,
@@ -80,20 +79,29 @@ class Trainer {
 
  private:
   void open(const NetworkFactory& factory);
+  void find_checkpoint();
+  void open_data_sets();
   void build_network(const NetworkFactory& factory);
-  void restore(const std::string& path);
+  void restore();
+
   void train();
-  void step();
+  bool step();
   void exchange(std::uint64_t samples);
+  void log_iteration();
   void finish_epoch();
   TestScore test();
   void save();
   TrainReport report();
   void write_timeline();
 
-  std::uint64_t end_of_epoch(std::uint64_t epoch) const;
-  std::uint64_t last_iteration() const;
+  std::uint64_t end_of_epoch() const;
+  std::uint64_t epochs_wanted() const;
+  bool done() const;
   void together(const std::function<void()>& steps);
+  PhaseTimer timer(Phase phase) {
+    return {breakdown_, phase, trace(), progress_.iteration};
+  }
+  Trace* trace() { return trace_ ? &*trace_ : nullptr; }
   bool leads() const { return comm_->rank() == 0; }
 
   std::shared_ptr<Communicator> comm_;
@@ -105,14 +113,14 @@ class Trainer {
   std::unique_ptr<Network> network_;
   std::optional<Solver> solver_;
   std::optional<RunLog> log_;
+  std::string resumed_from_;
   CheckpointHeader progress_;
   /// Iterations of earlier runs on other ranks or batches, which the loader does not count.
   std::uint64_t earlier_iterations_ = 0;
-  std::uint64_t tests_ = 0;
   std::optional<TestScore> last_test_;
   float last_loss_ = 0;
   Breakdown breakdown_;
-  double epoch_begin_ = 0;
+  double training_begin_ = 0;  ///< see now_seconds()
 };
 
 }  // namespace forebay
