@@ -31,10 +31,6 @@ _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # Segments that the MPI libraries make; a kill -9 leaves them behind, which is theirs to answer for.
 _FOREIGN_SEGMENTS = re.compile(r"vader_|mpich_shar_|psm|ucx_|osc_rdma|sem\.mp|cma-|mpich|ompi")
 _CLONE_NEWNS = 0x00020000
-# What the launchers print about a job that ended with an error.
-_LAUNCHER_LINES = re.compile(
-    r"^(-{10,}|=+|={3,}.*|Primary job .*|mpirun.*|mpiexec.*|Per user-direction.*|a non-zero exit.*|"
-    r"\s*Process name: .*|\s*Exit code: .*|prterun.*|YOUR APPLICATION.*|\s*)$")
 
 
 @dataclass
@@ -122,15 +118,6 @@ class Job:
     def wait_for_ranks(self, count, timeout=30):
         return wait_until(lambda: self.ranks() if len(self.ranks()) == count else None, timeout,
                           f"{count} ranks to start")
-
-    def signal_launcher(self, number):
-        """To the launcher itself, also where a script started it and waits for it."""
-        for pid in [self.process.pid, *descendants(self.process.pid)]:
-            if os.path.basename(os.path.realpath(f"/proc/{pid}/exe")).startswith(
-                    ("mpi", "orterun", "hydra", "prte")):
-                os.kill(pid, number)
-                return
-        self.process.send_signal(number)
 
     def kill(self):
         for pid in self.processes():
