@@ -23,8 +23,9 @@
 
 namespace forebay {
 
-/// Memory that all ranks of one communicator see. Zero at creation. Unmapped at destruction, which
-/// is local; the memory itself goes with the last process that maps it, also after a kill.
+/// Memory that all ranks of one communicator see; its content is unspecified until written.
+/// POSIX: destruction is local, and the memory goes with the last process that maps it, also after
+/// a kill. MPI windows: the ranks meet at destruction (for at most 5 s, after which it is leaked).
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;

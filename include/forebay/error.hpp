@@ -34,11 +34,11 @@ std::string_view to_string(ErrorKind kind);
 
 /// The place an error speaks of. Fields that do not apply stay empty.
 struct Where {
-  std::string file;
-  std::optional<std::uint64_t> offset;  ///< bytes from the start of `file`
-  std::optional<std::uint64_t> sample;  ///< sample id
-  std::string key;                      ///< printable, or 0x-prefixed hexadecimal
-  int rank = -1;                        ///< the rank that failed; -1 when not known
+  std::string file = {};
+  std::optional<std::uint64_t> offset = {};  ///< bytes from the start of `file`
+  std::optional<std::uint64_t> sample = {};  ///< sample id
+  std::string key = {};                      ///< printable, or 0x-prefixed hexadecimal
+  int rank = -1;                             ///< the rank that failed; -1 when not known
 };
 
 /// Thread-safety: immutable after construction, copies are independent.

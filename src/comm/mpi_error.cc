@@ -1,0 +1,19 @@
+#include "comm/mpi_error.hpp"
+
+#include <array>
+#include <string>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error(ErrorKind::communication, std::string(call) + " failed: " + text.data(),
+              "look at the launcher's output for the first rank that failed");
+}
+
+}  // namespace forebay

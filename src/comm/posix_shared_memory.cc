@@ -1,0 +1,199 @@
+#include "comm/posix_shared_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+/// Where the others find the creator's file. Crosses ranks as plain bytes.
+struct Ticket {
+  std::int64_t pid = 0;
+  std::int32_t descriptor = -1;
+  std::uint32_t named = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::array<char, 96> path{};
+};
+
+[[noreturn]] void fail(const std::string& call, const std::string& directory, int error) {
+  throw Error(ErrorKind::io,
+              fmt::format("{} for shared memory failed: {}", call,
+                          std::generic_category().message(error)),
+              "check that it exists, is writable and has space, or use --stage mpi",
+              {.file = directory, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (value_ >= 0) close(value_);
+  }
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+
+ private:
+  int value_;
+};
+
+class PosixSharedMemory final : public SharedMemory {
+ public:
+  PosixSharedMemory(Descriptor descriptor, std::size_t bytes, std::string directory)
+      : descriptor_(std::move(descriptor)), size_(bytes), directory_(std::move(directory)) {
+    address_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+    if (address_ == MAP_FAILED) fail("mmap", directory_, errno);
+  }
+  PosixSharedMemory(const PosixSharedMemory&) = delete;
+  PosixSharedMemory& operator=(const PosixSharedMemory&) = delete;
+  ~PosixSharedMemory() override { munmap(address_, size_); }
+
+  std::span<std::byte> bytes() const override {
+    return {static_cast<std::byte*>(address_), size_};
+  }
+  void reserve(std::size_t offset, std::size_t size) override;
+
+ private:
+  [[noreturn]] void fail_for_space(std::size_t needed) const;
+
+  static constexpr std::size_t kChunk = std::size_t{4} << 20;
+
+  Descriptor descriptor_;
+  std::size_t size_;
+  std::string directory_;
+  void* address_ = nullptr;
+  std::mutex mutex_;
+  std::vector<bool> reserved_ = std::vector<bool>((size_ + kChunk - 1) / kChunk, false);
+};
+
+void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
+  if (size == 0) return;
+  if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t chunk = offset / kChunk; chunk <= (offset + size - 1) / kChunk; ++chunk) {
+    if (reserved_[chunk]) continue;
+    const std::size_t begin = chunk * kChunk;
+    const std::size_t length = std::min(kChunk, size_ - begin);
+    int status = 0;
+    do {
+      status = posix_fallocate(descriptor_.get(), static_cast<off_t>(begin),
+                               static_cast<off_t>(length));
+    } while (status == EINTR);
+    if (status == ENOSPC) fail_for_space(length);
+    if (status != 0) fail("fallocate", directory_, status);
+    reserved_[chunk] = true;
+  }
+}
+
+void PosixSharedMemory::fail_for_space(std::size_t needed) const {
+  struct statvfs space {};
+  const bool known = statvfs(directory_.c_str(), &space) == 0;
+  const std::uint64_t free_bytes = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
+  throw Error(ErrorKind::io,
+              fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
+                          free_bytes),
+              "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
+              {.file = directory_, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+}
+
+Descriptor create_unnamed(const std::string& directory) {
+  return Descriptor(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+Descriptor create_named(const std::string& directory, Ticket& ticket) {
+  std::random_device random;
+  const std::string path = fmt::format("{}/forebay-{}-{:08x}{:08x}", directory, getpid(), random(),
+                                       random());
+  if (path.size() >= ticket.path.size()) fail("open", directory, ENAMETOOLONG);
+  Descriptor descriptor(open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (!descriptor.valid()) fail("open", directory, errno);
+  ticket.named = 1;
+  std::copy(path.begin(), path.end(), ticket.path.begin());
+  return descriptor;
+}
+
+void describe(const Descriptor& descriptor, const std::string& directory, Ticket& ticket) {
+  struct stat status {};
+  if (fstat(descriptor.get(), &status) != 0) fail("fstat", directory, errno);
+  ticket.pid = getpid();
+  ticket.descriptor = descriptor.get();
+  ticket.device = status.st_dev;
+  ticket.inode = status.st_ino;
+}
+
+Descriptor attach(const Ticket& ticket) {
+  const std::string path = ticket.named != 0
+                               ? std::string(ticket.path.data())
+                               : fmt::format("/proc/{}/fd/{}", ticket.pid, ticket.descriptor);
+  Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat status {};
+  // Another process namespace may have a process of that number with another file: compare.
+  const bool same = descriptor.valid() && fstat(descriptor.get(), &status) == 0 &&
+                    status.st_dev == ticket.device && status.st_ino == ticket.inode;
+  return same ? std::move(descriptor) : Descriptor();
+}
+
+bool all_hold(Communicator& comm, bool mine) {
+  const std::uint8_t value = mine ? 1 : 0;
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
+  return std::all_of(all.begin(), all.end(), [](std::uint8_t v) { return v != 0; });
+}
+
+/// One way of creating and attaching; an invalid descriptor on every rank when it did not work.
+Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::string& directory,
+                             bool named) {
+  Descriptor descriptor;
+  Ticket ticket;
+  collectively(comm, [&] {
+    if (comm.rank() != 0) return;
+    descriptor = named ? create_named(directory, ticket) : create_unnamed(directory);
+    if (!descriptor.valid()) return;
+    if (ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0) {
+      fail("ftruncate", directory, errno);
+    }
+    describe(descriptor, directory, ticket);
+  });
+  comm.broadcast(std::as_writable_bytes(std::span(&ticket, 1)), 0);
+  if (comm.rank() != 0 && ticket.descriptor >= 0) descriptor = attach(ticket);
+  const bool attached = all_hold(comm, descriptor.valid());
+  if (comm.rank() == 0 && ticket.named != 0) unlink(ticket.path.data());
+  return attached ? std::move(descriptor) : Descriptor();
+}
+
+}  // namespace
+
+std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
+                                          const std::string& directory) {
+  Descriptor descriptor = create_and_attach(comm, bytes, directory, false);
+  if (!descriptor.valid()) descriptor = create_and_attach(comm, bytes, directory, true);
+  std::unique_ptr<SharedMemory> memory;
+  collectively(comm, [&] {
+    if (!descriptor.valid()) fail("attaching", directory, EACCES);
+    memory = std::make_unique<PosixSharedMemory>(std::move(descriptor), bytes, directory);
+  });
+  return memory;
+}
+
+}  // namespace forebay

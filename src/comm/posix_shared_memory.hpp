@@ -1,0 +1,22 @@
+// POSIX shared memory that no kill can leave behind.
+//
+// The creating rank opens a file in /dev/shm that never has a name (O_TMPFILE), and the others open
+// it through /proc/<pid>/fd/<n> of the creator. Where that is not possible (another process
+// namespace, an old kernel), a random name serves for the moment until all have attached.
+//
+// The file is sparse. Touching a page that tmpfs cannot provide would be a bus error, so users
+// reserve() before they write.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "forebay/communicator.hpp"
+
+namespace forebay {
+
+/// Collective over ranks that share memory. Throws io on every rank when a rank cannot attach.
+std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
+                                          const std::string& directory = "/dev/shm");
+
+}  // namespace forebay

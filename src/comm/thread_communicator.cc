@@ -1,0 +1,230 @@
+#include "comm/thread_communicator.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <thread>
+#include <tuple>
+
+#include "comm/node_groups.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// Anonymous memory; the ranks share it because they share the address space.
+class AnonymousMemory {
+ public:
+  explicit AnonymousMemory(std::size_t bytes) : bytes_(bytes) {
+    address_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address_ == MAP_FAILED) {
+      throw Error(ErrorKind::io, "mmap of " + std::to_string(bytes) + " bytes of memory failed: " +
+                                     std::generic_category().message(errno),
+                  "lower --stage-bytes");
+    }
+  }
+  AnonymousMemory(const AnonymousMemory&) = delete;
+  AnonymousMemory& operator=(const AnonymousMemory&) = delete;
+  ~AnonymousMemory() { munmap(address_, bytes_); }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(address_), bytes_}; }
+
+ private:
+  void* address_ = nullptr;
+  std::size_t bytes_;
+};
+
+class SharedByThreads final : public SharedMemory {
+ public:
+  explicit SharedByThreads(std::shared_ptr<AnonymousMemory> memory) : memory_(std::move(memory)) {}
+  std::span<std::byte> bytes() const override { return memory_->bytes(); }
+  void reserve(std::size_t, std::size_t) override {}  // anonymous pages come when touched
+
+ private:
+  std::shared_ptr<AnonymousMemory> memory_;
+};
+
+void copy(std::span<std::byte> to, const void* from) {
+  if (!to.empty()) std::memcpy(to.data(), from, to.size());
+}
+
+}  // namespace
+
+ThreadWorld::ThreadWorld(int ranks, std::function<bool()> ended)
+    : ended_(std::move(ended)), shown_(ranks, nullptr), notices_(ranks) {}
+
+void ThreadWorld::meet(int rank, const void* mine, const WaitPolicy& policy,
+                       const std::function<void(const std::vector<const void*>&)>& look) {
+  {
+    const std::lock_guard lock(mutex_);
+    shown_[rank] = mine;
+  }
+  pass_barrier(policy);
+  look(shown_);
+  pass_barrier(policy);
+}
+
+void ThreadWorld::pass_barrier(const WaitPolicy& policy) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t generation = generation_;
+  if (++here_ == size()) {
+    here_ = 0;
+    ++generation_;
+    all_here_.notify_all();
+    return;
+  }
+  Waiting waiting(policy, "the other ranks");
+  while (!all_here_.wait_for(lock, std::chrono::milliseconds(20),
+                             [&] { return generation_ != generation; })) {
+    lock.unlock();
+    waiting.check();
+    if (ended_ && ended_()) throw Error(ErrorKind::communication, "another rank ended", "");
+    lock.lock();
+  }
+}
+
+void ThreadWorld::send(int to, std::vector<std::byte> message) {
+  const std::lock_guard lock(mutex_);
+  notices_[to].push_back(std::move(message));
+}
+
+std::optional<std::vector<std::byte>> ThreadWorld::receive(int rank) {
+  const std::lock_guard lock(mutex_);
+  if (notices_[rank].empty()) return std::nullopt;
+  auto message = std::move(notices_[rank].front());
+  notices_[rank].pop_front();
+  return message;
+}
+
+ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world, int rank,
+                                       int ranks_per_node)
+    : world_(std::move(world)), rank_(rank), ranks_per_node_(ranks_per_node) {}
+
+void ThreadCommunicator::barrier() {
+  world_->meet(rank_, nullptr, policy_, [](const auto&) {});
+}
+
+void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
+  world_->meet(rank_, data.data(), policy_, [&](const auto& shown) {
+    if (rank_ != root) copy(data, shown[root]);
+  });
+}
+
+void ThreadCommunicator::all_gather(Bytes mine, std::span<std::byte> all) {
+  world_->meet(rank_, mine.data(), policy_, [&](const auto& shown) {
+    for (std::size_t r = 0; r < shown.size(); ++r) {
+      copy(all.subspan(r * mine.size(), mine.size()), shown[r]);
+    }
+  });
+}
+
+std::vector<std::vector<std::byte>> ThreadCommunicator::gather(Bytes mine, int root) {
+  std::vector<std::vector<std::byte>> all;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    if (rank_ != root) return;
+    for (const void* pointer : shown) {
+      const auto& bytes = *static_cast<const Bytes*>(pointer);
+      all.emplace_back(bytes.begin(), bytes.end());
+    }
+  });
+  return all;
+}
+
+void ThreadCommunicator::all_reduce_sum(std::span<float> values) {
+  std::vector<float> sum(values.size(), 0.0F);
+  world_->meet(rank_, values.data(), policy_, [&](const auto& shown) {
+    for (const void* pointer : shown) {
+      const auto* other = static_cast<const float*>(pointer);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+    }
+  });
+  std::copy(sum.begin(), sum.end(), values.begin());
+}
+
+std::shared_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
+  struct Member {
+    int color, key, rank;
+  };
+  const Member me{color, key, rank_};
+  std::vector<Member> group;
+  world_->meet(rank_, &me, policy_, [&](const auto& shown) {
+    for (const void* pointer : shown) {
+      const auto& member = *static_cast<const Member*>(pointer);
+      if (member.color == color) group.push_back(member);
+    }
+  });
+  std::sort(group.begin(), group.end(), [](const Member& a, const Member& b) {
+    return std::tie(a.key, a.rank) < std::tie(b.key, b.rank);
+  });
+  const auto here = std::find_if(group.begin(), group.end(),
+                                 [&](const Member& member) { return member.rank == rank_; });
+  std::shared_ptr<ThreadWorld> world;
+  if (here == group.begin()) {
+    world = std::make_shared<ThreadWorld>(static_cast<int>(group.size()), world_->ended());
+  }
+  const std::shared_ptr<ThreadWorld> mine = world;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    world = *static_cast<const std::shared_ptr<ThreadWorld>*>(shown[group.front().rank]);
+  });
+  auto result = std::make_shared<ThreadCommunicator>(
+      std::move(world), static_cast<int>(here - group.begin()), ranks_per_node_);
+  result->policy_ = policy_;
+  return result;
+}
+
+std::shared_ptr<Communicator> ThreadCommunicator::split_by_node() {
+  return split_into_virtual_nodes(*this, ranks_per_node_);
+}
+
+std::unique_ptr<SharedMemory> ThreadCommunicator::share(std::size_t bytes, SharedMemoryKind) {
+  std::shared_ptr<AnonymousMemory> memory;
+  if (rank_ == 0) memory = std::make_shared<AnonymousMemory>(bytes);
+  const std::shared_ptr<AnonymousMemory> mine = memory;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    memory = *static_cast<const std::shared_ptr<AnonymousMemory>*>(shown[0]);
+  });
+  return std::make_unique<SharedByThreads>(std::move(memory));
+}
+
+void ThreadCommunicator::send_notice(int to, Bytes message) {
+  world_->send(to, {message.begin(), message.end()});
+}
+
+std::optional<std::vector<std::byte>> ThreadCommunicator::poll_notice() {
+  return world_->receive(rank_);
+}
+
+std::shared_ptr<Communicator> self_communicator() {
+  return std::make_shared<ThreadCommunicator>(std::make_shared<ThreadWorld>(1, nullptr), 0, 0);
+}
+
+void run_ranks(int ranks, int ranks_per_node,
+               const std::function<void(std::shared_ptr<Communicator>)>& body) {
+  std::atomic<bool> failed = false;
+  auto world = std::make_shared<ThreadWorld>(ranks, [&failed] { return failed.load(); });
+  std::vector<std::exception_ptr> exceptions(ranks);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          body(std::make_shared<ThreadCommunicator>(world, rank, ranks_per_node));
+        } catch (...) {
+          exceptions[rank] = std::current_exception();
+          failed = true;
+        }
+      });
+    }
+  }
+  for (const auto& exception : exceptions) {
+    if (exception) std::rethrow_exception(exception);
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,75 @@
+// Ranks as threads of one process: the same interface, no MPI. One ThreadWorld is one group of
+// ranks; every collective call is a meeting in which each rank shows a pointer to the others.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/waiting.hpp"
+#include "forebay/communicator.hpp"
+
+namespace forebay {
+
+class ThreadWorld {
+ public:
+  /// `ended` tells whether a rank of the run has ended with an error; waits then fail.
+  ThreadWorld(int ranks, std::function<bool()> ended);
+
+  int size() const { return static_cast<int>(shown_.size()); }
+  const std::function<bool()>& ended() const { return ended_; }
+
+  /// All ranks show `mine`; `look` sees what all have shown, ordered by rank, and no rank goes on
+  /// before every rank has looked.
+  void meet(int rank, const void* mine, const WaitPolicy& policy,
+            const std::function<void(const std::vector<const void*>&)>& look);
+
+  void send(int to, std::vector<std::byte> message);
+  std::optional<std::vector<std::byte>> receive(int rank);
+
+ private:
+  void pass_barrier(const WaitPolicy& policy);
+
+  std::function<bool()> ended_;
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  int here_ = 0;
+  std::uint64_t generation_ = 0;
+  std::vector<const void*> shown_;
+  std::vector<std::deque<std::vector<std::byte>>> notices_;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  /// `ranks_per_node` as in run_ranks.
+  ThreadCommunicator(std::shared_ptr<ThreadWorld> world, int rank, int ranks_per_node);
+
+  int rank() const override { return rank_; }
+  int size() const override { return world_->size(); }
+  void barrier() override;
+  void broadcast(std::span<std::byte> data, int root) override;
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;
+  void all_reduce_sum(std::span<float> values) override;
+  std::shared_ptr<Communicator> split(int color, int key) override;
+  std::shared_ptr<Communicator> split_by_node() override;
+  std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) override;
+  void send_notice(int to, std::span<const std::byte> message) override;
+  std::optional<std::vector<std::byte>> poll_notice() override;
+  bool concurrent() const override { return true; }
+  void set_timeout(std::chrono::milliseconds timeout) override { policy_.timeout = timeout; }
+  void set_interrupt(std::function<void()> interrupt) override {
+    policy_.interrupt = std::move(interrupt);
+  }
+
+ private:
+  std::shared_ptr<ThreadWorld> world_;
+  int rank_;
+  int ranks_per_node_;
+  WaitPolicy policy_;
+};
+
+}  // namespace forebay

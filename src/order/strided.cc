@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include "forebay/error.hpp"
+#include "forebay/order.hpp"
+
+namespace forebay {
+namespace {
+
+// Keeps every product below 2^63: positions are at most C*B * (windows of 2^48 samples and more).
+constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxBatch = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMaxCoalesce = std::uint64_t{1} << 24;
+
+void require(bool holds, const std::string& happened, const std::string& remedy) {
+  if (!holds) throw Error(ErrorKind::usage, happened, remedy);
+}
+
+}  // namespace
+
+StridedOrder::StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch,
+                           std::uint64_t coalesce, std::uint64_t start)
+    : entries_(entries), ranks_(ranks), batch_(batch), coalesce_(coalesce), start_(start) {
+  require(entries >= 1 && entries <= kMaxEntries, "the data set has no samples",
+          "pack some, or name another data set");
+  require(ranks >= 1, "an order needs at least one rank", "");
+  require(batch >= static_cast<std::uint64_t>(ranks),
+          fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
+          "give --batch at least the number of ranks");
+  require(batch <= kMaxBatch, fmt::format("a batch of {} is too large", batch),
+          fmt::format("the limit is {}", kMaxBatch));
+  require(coalesce >= 1 && coalesce <= kMaxCoalesce,
+          fmt::format("cannot coalesce {} iterations", coalesce),
+          fmt::format("give --coalesce a value from 1 to {}", kMaxCoalesce));
+}
+
+std::uint64_t StridedOrder::share_begin(int rank) const {
+  return static_cast<std::uint64_t>(rank) * batch_ / static_cast<std::uint64_t>(ranks_);
+}
+
+std::uint64_t StridedOrder::share(int rank) const {
+  return share_begin(rank + 1) - share_begin(rank);
+}
+
+Run StridedOrder::run(int rank, std::uint64_t iteration) const {
+  const Run whole = window_run(rank, iteration / coalesce_);
+  const std::uint64_t count = share(rank);
+  return {whole.first + iteration % coalesce_ * count, count};
+}
+
+Run StridedOrder::window_run(int rank, std::uint64_t window) const {
+  return {start_ + window * coalesce_ * batch_ + coalesce_ * share_begin(rank),
+          coalesce_ * share(rank)};
+}
+
+std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
+  return (epochs * entries_ + batch_ - 1) / batch_;
+}
+
+}  // namespace forebay

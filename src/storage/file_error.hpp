@@ -1,0 +1,30 @@
+// Errors of the operating system in the words of forebay::Error. Internal to storage/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+/// What the system says about an errno value, e.g. "Permission denied".
+std::string errno_text(int error);
+
+/// The error for a file that could not be opened.
+Error open_error(const std::string& path, int error);
+
+/// The error for a read that the system refused at `offset`.
+Error read_error(const std::string& path, std::uint64_t offset, int error);
+
+/// The error for a read of `wanted` bytes at `offset` that met the end of the file at `end`.
+Error end_of_file_error(const std::string& path, std::uint64_t offset, std::uint64_t wanted,
+                        std::uint64_t end);
+
+/// The error for an access inside a mapping that the system could not serve.
+Error fault_error(const std::string& path, std::uint64_t offset);
+
+/// The name of the file system that holds the open file, e.g. "ext4", "nfs", "fuse".
+std::string file_system_name(int fd);
+
+}  // namespace forebay

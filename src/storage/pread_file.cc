@@ -1,0 +1,94 @@
+#include "storage/pread_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "storage/file_error.hpp"
+#include "storage/read_fully.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
+
+struct stat status_of(int fd, const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw open_error(path, errno);
+  return status;
+}
+
+// O_NONBLOCK changes nothing for files, but keeps a named pipe from blocking the open for ever.
+int open_read_only(const std::string& path) {
+  while (true) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 || errno != EINTR) return fd;
+  }
+}
+
+void require_file(mode_t mode, const std::string& path) {
+  if (S_ISDIR(mode)) throw open_error(path, EISDIR);
+  if (S_ISREG(mode) || S_ISBLK(mode)) return;
+  throw Error(ErrorKind::usage, "this is a pipe or a character device, not a file",
+              "name a regular file or a block device", Where{.file = path});
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(const std::string& path) : fd_(open_read_only(path)) {
+  if (fd_ < 0) throw open_error(path, errno);
+  try {
+    require_file(status_of(fd_, path).st_mode, path);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+FileDescriptor::~FileDescriptor() { ::close(fd_); }
+
+PreadFile::PreadFile(std::string path) : path_(std::move(path)), descriptor_(path_) {}
+
+std::uint64_t PreadFile::size() const {
+  const struct stat status = status_of(fd(), path_);
+  if (!S_ISBLK(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
+  const off_t end = ::lseek(fd(), 0, SEEK_END);  // a block device reports no st_size
+  if (end < 0) throw open_error(path_, errno);
+  return static_cast<std::uint64_t>(end);
+}
+
+void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (out.size() > kMaxOffset || offset > kMaxOffset - out.size()) {
+    throw end_of_file_error(path_, offset, out.size(), size());
+  }
+  const auto pread_call = [this](std::byte* bytes, std::size_t count, std::uint64_t at) {
+    return ::pread(fd(), bytes, count, static_cast<off_t>(at));
+  };
+  const ReadResult result = read_fully(offset, out, pread_call);
+  requests_.fetch_add(result.requests, std::memory_order_relaxed);
+  bytes_.fetch_add(result.filled, std::memory_order_relaxed);
+  if (result.error != 0) throw read_error(path_, offset + result.filled, result.error);
+  if (result.filled < out.size()) {
+    throw end_of_file_error(path_, offset, out.size(), offset + result.filled);
+  }
+}
+
+FileFingerprint PreadFile::fingerprint() const {
+  const struct stat status = status_of(fd(), path_);
+  const std::int64_t seconds = status.st_mtim.tv_sec;
+  return {.size = size(),
+          .device = status.st_dev,
+          .inode = status.st_ino,
+          .modified_ns = seconds * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+FileCounters PreadFile::counters() const {
+  return {.requests = requests_.load(std::memory_order_relaxed),
+          .bytes = bytes_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace forebay

@@ -1,0 +1,51 @@
+// The pread engine: a file descriptor, and reads of exactly the bytes that were asked for.
+//
+// No lock is taken and no position is shared, so any number of threads may read at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "forebay/storage.hpp"
+
+namespace forebay {
+
+/// An open file descriptor, closed on destruction.
+class FileDescriptor {
+ public:
+  /// Opens `path` read-only. Throws not_found, usage (not a file), io (permission, device).
+  explicit FileDescriptor(const std::string& path);
+  ~FileDescriptor();
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+class PreadFile : public File {
+ public:
+  explicit PreadFile(std::string path);
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t size() const override;
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  std::span<const std::byte> map() const override { return {}; }
+  void check() const override {}
+  FileFingerprint fingerprint() const override;
+  FileCounters counters() const override;
+
+ protected:
+  int fd() const { return descriptor_.get(); }
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_;
+  mutable std::atomic<std::uint64_t> requests_ = 0;
+  mutable std::atomic<std::uint64_t> bytes_ = 0;
+};
+
+}  // namespace forebay
