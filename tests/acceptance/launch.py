@@ -42,9 +42,8 @@ class Result:
     seconds: float
 
     def error_lines(self):
-        """Lines on stderr that come from forebay and speak of an error."""
-        return [line for line in self.err.splitlines()
-                if "forebay" in line and "error" in line.lower()]
+        """What forebay itself complains about; launchers add their own words."""
+        return [line for line in self.err.splitlines() if line.startswith("forebay: error: ")]
 
 
 def _parents():
