@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "forebay/communicator.hpp"
 
@@ -22,6 +23,14 @@ enum class Strategy : std::uint8_t {
 /// How the reader of a root gets bytes.
 enum class ReadEngine : std::uint8_t { automatic, mmap, pread };
 
+/// A stretch of an epoch list that one number of ranks and one batch size worked through.
+struct Segment {
+  int ranks = 1;
+  std::uint64_t batch = 0;
+  std::uint64_t iterations = 0;
+  bool operator==(const Segment&) const = default;
+};
+
 struct LoaderOptions {
   /// Samples in a global batch, over all ranks; at least one a rank. Required.
   std::uint64_t batch = 0;
@@ -30,8 +39,12 @@ struct LoaderOptions {
   std::uint64_t coalesce = 1;
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
   std::uint64_t iterations = 0;
-  /// First iteration to deliver: where a resumed run goes on.
+  /// First iteration to deliver. resume_options() sets it, and the two below.
   std::uint64_t first_iteration = 0;
+  /// Finished stretches with other ranks or batch sizes: the order goes on behind them.
+  std::vector<Segment> done;
+  /// Fingerprint that the data set must have; empty = any.
+  std::string fingerprint;
   Strategy strategy = Strategy::automatic;
   /// automatic: mmap where the file system maps, else pread.
   ReadEngine engine = ReadEngine::automatic;
@@ -70,5 +83,6 @@ struct OptionInfo {
 std::span<const OptionInfo> loader_option_infos();
 
 std::string_view to_string(Strategy strategy);
+std::string_view to_string(ReadEngine engine);
 
 }  // namespace forebay

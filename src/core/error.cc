@@ -64,12 +64,9 @@ Error Error::within(const Where& outer) const {
 }
 
 std::string serialize(const Error& error) {
-  nlohmann::json json{{"kind", to_string(error.kind())},
-                      {"happened", error.happened()},
-                      {"remedy", error.remedy()},
-                      {"file", error.where().file},
-                      {"key", error.where().key},
-                      {"rank", error.where().rank}};
+  nlohmann::json json{{"kind", to_string(error.kind())}, {"happened", error.happened()},
+                      {"remedy", error.remedy()},        {"file", error.where().file},
+                      {"key", error.where().key},        {"rank", error.where().rank}};
   if (error.where().offset) json["offset"] = *error.where().offset;
   if (error.where().sample) json["sample"] = *error.where().sample;
   // A path may hold bytes that are not UTF-8: replace them rather than fail while failing.
@@ -79,7 +76,10 @@ std::string serialize(const Error& error) {
 Error parse_error(std::string_view text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    Where where{.file = json.at("file"), .offset = {}, .sample = {}, .key = json.at("key"),
+    Where where{.file = json.at("file"),
+                .offset = {},
+                .sample = {},
+                .key = json.at("key"),
                 .rank = json.at("rank")};
     if (json.contains("offset")) where.offset = json.at("offset").get<std::uint64_t>();
     if (json.contains("sample")) where.sample = json.at("sample").get<std::uint64_t>();

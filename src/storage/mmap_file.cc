@@ -24,7 +24,7 @@ Mapping::Mapping(int fd, std::uint64_t size, const std::string& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
     const int error = errno;
-    throw Error(ErrorKind::io,
+    throw Error(ErrorKind::unsupported,
                 fmt::format("mmap of {} bytes failed ({}) on file system {}", size,
                             errno_text(error), file_system_name(fd)),
                 remedy_for(error), Where{.file = path});

@@ -18,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using testing::counting_bytes;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::TemporaryFolder;
 using testing::write_bytes;
 
@@ -39,8 +38,8 @@ class EngineTest : public ::testing::TestWithParam<Engine> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, EngineTest, ::testing::Values(Engine::mmap, Engine::pread),
-                         [](const auto& info) {
-                           return info.param == Engine::mmap ? "mmap" : "pread";
+                         [](const auto& engine) {
+                           return engine.param == Engine::mmap ? "mmap" : "pread";
                          });
 
 TEST_P(EngineTest, ReadsAnyRangeExactly) {

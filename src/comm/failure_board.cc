@@ -1,0 +1,143 @@
+#include "comm/failure_board.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <string>
+
+namespace forebay {
+
+/// What the ranks of a node share. All bytes zero: no failure, no rank registered.
+struct FailureBoard::Memory {
+  enum State : std::uint32_t { kCalm, kWriting, kReadable };
+  static constexpr std::size_t kTextBytes = 4000;
+  static constexpr int kMaxPeers = 4096;
+
+  struct Peer {
+    std::atomic<std::int64_t> pid;
+    std::atomic<std::uint64_t> pid_namespace;
+  };
+
+  std::atomic<std::uint32_t> state;
+  std::uint32_t length;
+  std::array<char, kTextBytes> text;
+  std::array<Peer, kMaxPeers> peers;
+};
+
+namespace {
+
+std::uint64_t own_pid_namespace() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+std::vector<int> gather_ints(Communicator& comm, int mine) {
+  std::vector<int> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+}  // namespace
+
+FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node)
+    : world_(std::move(world)),
+      node_rank_(node->rank()),
+      next_peer_check_(std::chrono::steady_clock::now() + std::chrono::seconds(1)) {
+  if (node->size() > Memory::kMaxPeers) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} ranks on one node", node->size()),
+                "set FOREBAY_RANKS_PER_NODE to split it");
+  }
+  shared_ = node->share(sizeof(Memory), SharedMemoryKind::posix);
+  collectively(*node, [&] {
+    shared_->reserve(0, sizeof(Memory));
+    if (node->rank() == 0) std::memset(shared_->bytes().data(), 0, sizeof(Memory));
+  });
+  memory_ = std::launder(reinterpret_cast<Memory*>(shared_->bytes().data()));
+  auto& me = memory_->peers[static_cast<std::size_t>(node_rank_)];
+  me.pid_namespace = own_pid_namespace();
+  me.pid = getpid();
+  node_world_ranks_ = gather_ints(*node, world_->rank());
+  const int my_leader = node_world_ranks_.front();
+  other_leaders_ = gather_ints(*world_, my_leader);
+  std::sort(other_leaders_.begin(), other_leaders_.end());
+  other_leaders_.erase(std::unique(other_leaders_.begin(), other_leaders_.end()),
+                       other_leaders_.end());
+  std::erase(other_leaders_, my_leader);
+}
+
+FailureBoard::~FailureBoard() { memory_->peers[static_cast<std::size_t>(node_rank_)].pid = 0; }
+
+void FailureBoard::fail(const Error& error) {
+  publish(serialize(error.at_rank(world_->rank())));
+  to_send_ = true;
+  if (world_->concurrent()) poll();
+}
+
+void FailureBoard::publish(const std::string& text) {
+  std::uint32_t calm = Memory::kCalm;
+  if (!memory_->state.compare_exchange_strong(calm, Memory::kWriting)) return;
+  const std::size_t length = std::min(text.size(), Memory::kTextBytes);
+  std::copy_n(text.begin(), length, memory_->text.begin());
+  memory_->length = static_cast<std::uint32_t>(length);
+  memory_->state.store(Memory::kReadable, std::memory_order_release);
+}
+
+bool FailureBoard::failed() const {
+  return memory_->state.load(std::memory_order_acquire) == Memory::kReadable;
+}
+
+void FailureBoard::check() const {
+  if (!failed()) return;
+  throw parse_error(std::string_view(memory_->text.data(), memory_->length));
+}
+
+void FailureBoard::poll() {
+  const std::lock_guard lock(poll_mutex_);
+  send_pending();
+  receive();
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_peer_check_) return;
+  next_peer_check_ = now + std::chrono::seconds(1);
+  check_peers();
+}
+
+void FailureBoard::send_pending() {
+  if (!to_send_ || !failed()) return;
+  to_send_ = false;
+  const std::span text(memory_->text.data(), memory_->length);
+  for (const int leader : other_leaders_) world_->send_notice(leader, std::as_bytes(text));
+}
+
+void FailureBoard::receive() {
+  if (!several_nodes() || node_rank_ != 0) return;
+  while (const auto message = world_->poll_notice()) {
+    publish(std::string(reinterpret_cast<const char*>(message->data()), message->size()));
+  }
+}
+
+void FailureBoard::check_peers() {
+  const auto& me = memory_->peers[static_cast<std::size_t>(node_rank_)];
+  for (std::size_t i = 0; i < node_world_ranks_.size(); ++i) {
+    const auto& peer = memory_->peers[i];
+    const std::int64_t pid = peer.pid;
+    // A process number means something only within one process namespace.
+    if (pid == 0 || peer.pid_namespace != me.pid_namespace) continue;
+    if (kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
+    publish(serialize(Error(ErrorKind::communication,
+                            fmt::format("process {} of this rank has died", pid),
+                            "look at the launcher's output and the system log for the cause")
+                          .at_rank(node_world_ranks_[i])));
+    to_send_ = true;
+    send_pending();
+    return;
+  }
+}
+
+}  // namespace forebay

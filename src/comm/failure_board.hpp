@@ -1,0 +1,65 @@
+// How one rank's failure reaches all: a board in the shared memory of each node, and notices by
+// message between the nodes.
+//
+//   rank that fails --> board of its node        (first one wins; all ranks of the node read it)
+//                   \-> notice to the leader (node rank 0) of every other node --> their boards
+//
+// Every wait of a loader looks at the board at least ten times a second, and the leaders look for
+// notices at the same rate, so a failure is known everywhere well within 5 s. The board also tells
+// when a rank of the node has died without a word.
+//
+// Thread-safe. With less than MPI_THREAD_MULTIPLE only the main thread may call poll(), and a
+// failure found by a helper thread leaves the node with the main thread's next poll().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+class FailureBoard {
+ public:
+  /// Collective over `world`; `node` is this rank's part of it.
+  FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node);
+  /// Marks this rank as gone in good order. Local.
+  ~FailureBoard();
+  FailureBoard(const FailureBoard&) = delete;
+  FailureBoard& operator=(const FailureBoard&) = delete;
+
+  /// Publishes `error` unless another failure is on the board already.
+  void fail(const Error& error);
+  bool failed() const;
+  /// Throws the failure on the board, if there is one. One atomic load when all is well.
+  void check() const;
+  /// Sends and receives notices, and once a second looks whether the ranks of the node still live.
+  void poll();
+
+  /// Whether notices cross nodes at all.
+  bool several_nodes() const { return other_leaders_.size() > 0; }
+
+ private:
+  struct Memory;
+
+  void publish(const std::string& text);
+  void send_pending();
+  void receive();
+  void check_peers();
+
+  std::shared_ptr<Communicator> world_;
+  int node_rank_ = 0;
+  std::unique_ptr<SharedMemory> shared_;
+  Memory* memory_ = nullptr;  ///< inside shared_
+  std::vector<int> node_world_ranks_;
+  std::vector<int> other_leaders_;
+  std::mutex poll_mutex_;
+  std::atomic<bool> to_send_ = false;
+  std::chrono::steady_clock::time_point next_peer_check_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,167 @@
+#include "core/placement.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <hwloc.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include "core/number_text.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::string_view kCoresPrefix = "cores:";
+constexpr std::uint64_t kMaxCore = 65'535;
+
+// hwloc's view of the machine. Loading it reads many small files, so it is made only when needed.
+class Topology {
+ public:
+  Topology() {
+    if (hwloc_topology_init(&topology_) != 0) fail("created");
+    if (hwloc_topology_load(topology_) != 0) {
+      hwloc_topology_destroy(topology_);
+      fail("loaded");
+    }
+  }
+  ~Topology() { hwloc_topology_destroy(topology_); }
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  hwloc_topology_t get() const { return topology_; }
+
+ private:
+  [[noreturn]] static void fail(const char* step) {
+    throw Error(ErrorKind::io, fmt::format("the machine's topology cannot be {} (hwloc)", step),
+                "use the placement 'shared'");
+  }
+
+  hwloc_topology_t topology_ = nullptr;
+};
+
+class CpuSet {
+ public:
+  CpuSet() : bitmap_(hwloc_bitmap_alloc()) {
+    if (bitmap_ == nullptr) throw std::bad_alloc();
+  }
+  ~CpuSet() { hwloc_bitmap_free(bitmap_); }
+  CpuSet(const CpuSet&) = delete;
+  CpuSet& operator=(const CpuSet&) = delete;
+
+  hwloc_bitmap_t get() const { return bitmap_; }
+
+ private:
+  hwloc_bitmap_t bitmap_;
+};
+
+std::vector<int> available_cores(const Topology& topology) {
+  const CpuSet set;
+  if (hwloc_get_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_PROCESS) != 0) {
+    hwloc_bitmap_copy(set.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
+  }
+  std::vector<int> cores;
+  for (int i = hwloc_bitmap_first(set.get()); i != -1; i = hwloc_bitmap_next(set.get(), i)) {
+    cores.push_back(i);
+  }
+  return cores;
+}
+
+void require_available(const std::vector<int>& wanted, const std::vector<int>& available) {
+  for (const int core : wanted) {
+    if (std::ranges::binary_search(available, core)) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("placement: core {} is not available to this process", core),
+                fmt::format("choose from {}", fmt::join(available, ",")));
+  }
+}
+
+// Adds "3" or "2-5" to `cores`.
+void add_range(std::string_view text, std::vector<int>& cores) {
+  const auto dash = text.find('-');
+  const auto first = parse_count(text.substr(0, dash), "placement", 0, kMaxCore);
+  auto last = first;
+  if (dash != std::string_view::npos) {
+    last = parse_count(text.substr(dash + 1), "placement", first, kMaxCore);
+  }
+  for (auto core = first; core <= last; ++core) cores.push_back(static_cast<int>(core));
+}
+
+}  // namespace
+
+Placement Placement::parse(std::string_view text) {
+  if (text == "shared") return {};
+  if (!text.starts_with(kCoresPrefix)) {
+    throw Error(ErrorKind::usage, fmt::format("placement: '{}' is not known", text),
+                "write shared, or cores:LIST such as cores:0,2-3");
+  }
+  Placement placement;
+  std::string_view rest = text.substr(kCoresPrefix.size());
+  while (true) {
+    const auto comma = rest.find(',');
+    add_range(rest.substr(0, comma), placement.cores);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  std::ranges::sort(placement.cores);
+  const auto repeated = std::ranges::unique(placement.cores);
+  placement.cores.erase(repeated.begin(), repeated.end());
+  return placement;
+}
+
+std::string Placement::to_text() const {
+  if (cores.empty()) return "shared";
+  return fmt::format("{}{}", kCoresPrefix, fmt::join(cores, ","));
+}
+
+std::vector<int> available_cores() { return available_cores(Topology()); }
+
+void place_this_thread(const Placement& placement) {
+  if (placement.cores.empty()) return;
+  const Topology topology;
+  require_available(placement.cores, available_cores(topology));
+  const CpuSet set;
+  for (const int core : placement.cores) hwloc_bitmap_set(set.get(), static_cast<unsigned>(core));
+  if (hwloc_set_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_THREAD) != 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("placement: the thread cannot be bound to {} ({})", placement.to_text(),
+                            std::generic_category().message(errno)),
+                "use the placement 'shared'");
+  }
+}
+
+void name_this_thread(const std::string& name) {
+  constexpr std::size_t kKernelLimit = 15;
+  ::pthread_setname_np(::pthread_self(), name.substr(0, kKernelLimit).c_str());
+}
+
+HelperThread::HelperThread(std::string name, const Placement& placement, Body body) {
+  std::promise<void> started;
+  auto placed = started.get_future();
+  thread_ = std::jthread([name = std::move(name), placement, body = std::move(body),
+                          started = std::move(started)](const std::stop_token& stop) mutable {
+    name_this_thread(name);
+    try {
+      place_this_thread(placement);
+    } catch (...) {
+      started.set_exception(std::current_exception());
+      return;
+    }
+    started.set_value();
+    body(stop);
+  });
+  placed.get();  // on failure the thread has ended, and thread_ joins it
+}
+
+void HelperThread::stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+}  // namespace forebay

@@ -1,0 +1,60 @@
+// Helper threads: how they are named, where they run, and how they end.
+//
+// Every helper thread of Forebay is a HelperThread, so that tools show who is who ('top -H', the
+// trace), so that one policy decides which cores they may take from the computation, and so that
+// none outlives its owner.
+//
+//   shared      the thread runs wherever its process may run
+//   cores:LIST  the thread runs on these cores only, e.g. "cores:0,2-3" (operating system numbers)
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace forebay {
+
+struct Placement {
+  /// The cores to run on, ascending; empty is `shared`.
+  std::vector<int> cores;
+
+  /// Reads "shared" or "cores:LIST". Throws usage.
+  static Placement parse(std::string_view text);
+  std::string to_text() const;
+  bool operator==(const Placement&) const = default;
+};
+
+/// The cores on which this process may run (hwloc), ascending. Local; takes some milliseconds.
+std::vector<int> available_cores();
+
+/// Binds the calling thread. Throws usage when a core is not available to this process.
+/// `shared` returns at once and does not even look at the machine.
+void place_this_thread(const Placement& placement);
+
+/// At most 15 characters reach the kernel; the rest is cut.
+void name_this_thread(const std::string& name);
+
+/// A thread that is asked to stop and joined at destruction. Movable, not copyable.
+class HelperThread {
+ public:
+  using Body = std::function<void(std::stop_token)>;
+
+  HelperThread() = default;
+  /// Starts `body`, named and placed. `body` must return soon after a stop request, and must not
+  /// throw: an exception that leaves it ends the program, as with std::thread.
+  /// Throws usage for a placement that is not possible; then nothing was started.
+  HelperThread(std::string name, const Placement& placement, Body body);
+
+  bool running() const { return thread_.joinable(); }
+  void request_stop() { thread_.request_stop(); }
+  /// Requests a stop and waits for the end of the body. Idempotent.
+  void stop();
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace forebay

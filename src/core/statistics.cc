@@ -1,0 +1,71 @@
+#include "forebay/statistics.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace forebay {
+namespace {
+
+using Statistics = LoaderStatistics;
+
+/// Every member once: its name, and how ranks combine.
+template <typename Visitor>
+void for_each_figure(Visitor visit) {
+  constexpr bool kSum = false;
+  constexpr bool kMaximum = true;
+  visit("open_seconds", &Statistics::open_seconds, kMaximum);
+  visit("first_batch_seconds", &Statistics::first_batch_seconds, kMaximum);
+  visit("seek_seconds", &Statistics::seek_seconds, kSum);
+  visit("read_seconds", &Statistics::read_seconds, kSum);
+  visit("wait_seconds", &Statistics::wait_seconds, kSum);
+  visit("decode_seconds", &Statistics::decode_seconds, kSum);
+  visit("exposed_seconds", &Statistics::exposed_seconds, kSum);
+  visit("skew_seconds", &Statistics::skew_seconds, kSum);
+  visit("batches", &Statistics::batches, kSum);
+  visit("samples", &Statistics::samples, kSum);
+  visit("bytes_delivered", &Statistics::bytes_delivered, kSum);
+  visit("bytes_requested", &Statistics::bytes_requested, kSum);
+  visit("requests", &Statistics::requests, kSum);
+  visit("pages_visited", &Statistics::pages_visited, kSum);
+  visit("records_skipped", &Statistics::records_skipped, kSum);
+  visit("voluntary_switches", &Statistics::voluntary_switches, kSum);
+  visit("involuntary_switches", &Statistics::involuntary_switches, kSum);
+  visit("minor_faults", &Statistics::minor_faults, kSum);
+  visit("major_faults", &Statistics::major_faults, kSum);
+  visit("busy_seconds", &Statistics::busy_seconds, kSum);
+  visit("elapsed_seconds", &Statistics::elapsed_seconds, kSum);
+  visit("peak_private_bytes", &Statistics::peak_private_bytes, kMaximum);
+  visit("peak_mapped_bytes", &Statistics::peak_mapped_bytes, kMaximum);
+}
+
+}  // namespace
+
+double LoaderStatistics::asleep_share() const {
+  if (elapsed_seconds <= 0) return 0;
+  return std::clamp(1 - busy_seconds / elapsed_seconds, 0.0, 1.0);
+}
+
+double LoaderStatistics::read_amplification() const {
+  if (bytes_delivered == 0) return 0;
+  return static_cast<double>(bytes_requested) / static_cast<double>(bytes_delivered);
+}
+
+LoaderStatistics combine(std::span<const LoaderStatistics> ranks) {
+  LoaderStatistics all;
+  for (const LoaderStatistics& rank : ranks) {
+    for_each_figure([&](const char*, auto member, bool maximum) {
+      all.*member = maximum ? std::max(all.*member, rank.*member) : all.*member + rank.*member;
+    });
+  }
+  return all;
+}
+
+std::string to_json(const LoaderStatistics& statistics) {
+  nlohmann::ordered_json json;
+  for_each_figure([&](const char* name, auto member, bool) { json[name] = statistics.*member; });
+  json["asleep_share"] = statistics.asleep_share();
+  json["read_amplification"] = statistics.read_amplification();
+  return json.dump();
+}
+
+}  // namespace forebay

@@ -1,0 +1,210 @@
+#include "read/stage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+struct Stage::Control {
+  Gate filled;
+  alignas(64) Gate freed;
+};
+
+struct alignas(64) Stage::RootState {
+  std::atomic<std::uint64_t> published;
+  std::atomic<std::int64_t> blocked_begin_ns;
+  std::atomic<std::int64_t> blocked_end_ns;
+  std::atomic<bool> closed;
+};
+
+struct alignas(64) Stage::RankState {
+  std::atomic<std::uint64_t> released;
+};
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;  // a cache line, and the widest vector register
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kReserveStep = std::uint64_t{4} << 20;
+constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+}  // namespace
+
+Stage::Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind,
+             std::uint64_t first_iteration)
+    : shape_(shape) {
+  lay_out();
+  memory_ = group.share(total_bytes_, kind);
+  base_ = memory_->bytes().data();
+  collectively(group, [&] {
+    memory_->reserve(0, data_offset_);
+    if (group.rank() != 0) return;
+    std::memset(base_, 0, entries_offset_);
+    new (base_) Control();
+    for (auto& root : roots()) {
+      new (&root) RootState();
+      root.published = first_iteration / shape_.coalesce * shape_.coalesce;
+    }
+    for (auto& rank : ranks()) {
+      new (&rank) RankState();
+      rank.released = first_iteration;
+    }
+  });
+  control_ = std::launder(reinterpret_cast<Control*>(base_));
+}
+
+void Stage::lay_out() {
+  const auto roots = static_cast<std::uint64_t>(shape_.roots);
+  const auto buffers = static_cast<std::uint64_t>(shape_.buffers);
+  const std::size_t roots_offset = round_up(sizeof(Control), kAlignment);
+  ranks_offset_ = roots_offset + roots * sizeof(RootState);
+  entries_offset_ = ranks_offset_ + static_cast<std::size_t>(shape_.ranks) * sizeof(RankState);
+  data_offset_ =
+      round_up(entries_offset_ + buffers * shape_.entries * sizeof(StageEntry), kPage);
+  area_bytes_ = shape_.data_bytes / buffers / roots / kPage * kPage;
+  total_bytes_ = data_offset_ + area_bytes_ * buffers * roots;
+}
+
+std::span<Stage::RootState> Stage::roots() const {
+  const std::size_t offset = round_up(sizeof(Control), kAlignment);
+  return {reinterpret_cast<RootState*>(base_ + offset), static_cast<std::size_t>(shape_.roots)};
+}
+
+std::span<Stage::RankState> Stage::ranks() const {
+  return {reinterpret_cast<RankState*>(base_ + ranks_offset_),
+          static_cast<std::size_t>(shape_.ranks)};
+}
+
+StageEntry* Stage::entries(std::uint64_t window) const {
+  const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
+  return reinterpret_cast<StageEntry*>(base_ + entries_offset_) + buffer * shape_.entries;
+}
+
+bool Stage::free(std::uint64_t window) const {
+  const auto buffers = static_cast<std::uint64_t>(shape_.buffers);
+  if (window < buffers) return true;
+  const std::uint64_t needed = (window - buffers + 1) * shape_.coalesce;
+  return std::ranges::all_of(ranks(), [needed](const RankState& rank) {
+    return rank.released.load(std::memory_order_acquire) >= needed;
+  });
+}
+
+bool Stage::wait_free(std::uint64_t window, std::chrono::milliseconds limit) {
+  return control_->freed.wait_for(limit, [&] { return free(window); });
+}
+
+void Stage::begin(int root, std::uint64_t window) {
+  const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
+  const auto area = buffer * static_cast<std::uint64_t>(shape_.roots) +
+                    static_cast<std::uint64_t>(root);
+  cursor_ = area * area_bytes_;
+  reserved_ = cursor_;
+}
+
+void Stage::append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
+                   std::span<const std::byte> key, std::span<const std::byte> value) {
+  const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
+  const auto area = buffer * static_cast<std::uint64_t>(shape_.roots) +
+                    static_cast<std::uint64_t>(root);
+  const std::uint64_t area_end = (area + 1) * area_bytes_;
+  const std::uint64_t offset = round_up(cursor_, kAlignment);
+  const std::uint64_t needed = value.size() + key.size();
+  if (offset > area_end || needed > area_end - offset) fail_for_area(needed);
+  if (offset + needed > reserved_) {
+    const std::uint64_t step = std::min(area_end - reserved_,
+                                        round_up(offset + needed - reserved_, kReserveStep));
+    memory_->reserve(data_offset_ + reserved_, step);
+    reserved_ += step;
+  }
+  std::byte* place = base_ + data_offset_ + offset;
+  if (!value.empty()) std::memcpy(place, value.data(), value.size());
+  if (!key.empty()) std::memcpy(place + value.size(), key.data(), key.size());
+  entries(window)[entry] = {offset, value.size(), sample, key.size()};
+  cursor_ = offset + needed;
+}
+
+void Stage::fail_for_area(std::uint64_t needed) const {
+  throw Error(ErrorKind::usage,
+              fmt::format("a window of {} samples does not fit its part of the stage ({} bytes, "
+                          "{} more for this sample)",
+                          shape_.entries, area_bytes_, needed),
+              "raise --stage-bytes, or lower --batch, --coalesce, --buffers or --roots");
+}
+
+void Stage::publish(int root, std::uint64_t iterations, Interval blocked) {
+  RootState& state = roots()[static_cast<std::size_t>(root)];
+  state.blocked_begin_ns.store(blocked.begin_ns, std::memory_order_relaxed);
+  state.blocked_end_ns.store(blocked.end_ns, std::memory_order_relaxed);
+  state.published.store(iterations, std::memory_order_release);
+  control_->filled.notify_all();
+}
+
+bool Stage::published(std::uint64_t iteration) const {
+  return std::ranges::all_of(roots(), [iteration](const RootState& root) {
+    return root.published.load(std::memory_order_acquire) > iteration;
+  });
+}
+
+bool Stage::wait_published(std::uint64_t iteration, std::chrono::milliseconds limit) {
+  const bool closed = std::ranges::any_of(
+      roots(), [](const RootState& root) { return root.closed.load(std::memory_order_acquire); });
+  if (control_->filled.wait_for(closed ? std::chrono::milliseconds(0) : limit,
+                                [&] { return published(iteration); })) {
+    return true;
+  }
+  if (closed) {
+    throw Error(ErrorKind::cancelled, "the rank that reads for this one has closed its loader",
+                "close the loader on all ranks after the same iteration");
+  }
+  return false;
+}
+
+const StageEntry& Stage::entry(std::uint64_t window, std::uint64_t entry) const {
+  return entries(window)[entry];
+}
+
+std::span<const std::byte> Stage::value(const StageEntry& entry) const {
+  return {base_ + data_offset_ + entry.offset, entry.value_bytes};
+}
+
+std::span<const std::byte> Stage::key(const StageEntry& entry) const {
+  return {base_ + data_offset_ + entry.offset + entry.value_bytes, entry.key_bytes};
+}
+
+Interval Stage::last_blocked() const {
+  Interval last;
+  for (const RootState& root : roots()) {
+    const std::int64_t end = root.blocked_end_ns.load(std::memory_order_relaxed);
+    if (end > last.end_ns) last = {root.blocked_begin_ns.load(std::memory_order_relaxed), end};
+  }
+  return last;
+}
+
+void Stage::release(int rank, std::uint64_t iterations) {
+  ranks()[static_cast<std::size_t>(rank)].released.store(iterations, std::memory_order_release);
+  control_->freed.notify_all();
+}
+
+void Stage::close(int rank, int root) {
+  release(rank, kAll);
+  if (root >= 0) roots()[static_cast<std::size_t>(root)].closed = true;
+  wake();
+}
+
+void Stage::wake() {
+  control_->filled.notify_all();
+  control_->freed.notify_all();
+}
+
+}  // namespace forebay

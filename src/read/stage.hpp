@@ -1,0 +1,115 @@
+// The stage: the buffers in shared memory that roots fill and ranks consume.
+//
+//   control | entry tables, one a buffer | buffer 0: area of root 0, root 1, .. | buffer 1: ...
+//
+// Window w lives in buffer w mod K. Two counters that only grow make the protocol, both counted in
+// iterations since the start of the order:
+//
+//   published[root]   iterations below it are in the stage, as far as `root` reads them
+//   released[rank]    iterations below it are not looked at any more by `rank`
+//
+// A rank may read iteration t when published > t for all roots. A root may fill window w when
+// released >= (w - K + 1) * C for all ranks. Entries and data are written before `published` is
+// raised (release) and read after it was seen (acquire); nothing else orders them. A root appends
+// keys and values to its own area of the buffer, each value aligned for vector loads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "comm/gate.hpp"
+#include "forebay/communicator.hpp"
+
+namespace forebay {
+
+struct StageShape {
+  int ranks = 1;
+  int roots = 1;
+  int buffers = 2;
+  std::uint64_t coalesce = 1;
+  std::uint64_t entries = 0;     ///< samples a window
+  std::uint64_t data_bytes = 0;  ///< memory for keys and values, all buffers together
+};
+
+/// Where one sample lies. Shared between processes, hence offsets and no pointers.
+struct StageEntry {
+  std::uint64_t offset = 0;  ///< of the value, from the start of the data; the key follows it
+  std::uint64_t value_bytes = 0;
+  std::uint64_t sample = 0;
+  std::uint64_t key_bytes = 0;
+};
+
+/// A span of time on the node's monotonic clock.
+struct Interval {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// One process's view of a stage. Methods for roots and for consumers may run on two threads.
+class Stage {
+ public:
+  /// Collective over `group`, the ranks that share it. `first_iteration`: where all ranks start.
+  Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind,
+        std::uint64_t first_iteration);
+
+  const StageShape& shape() const { return shape_; }
+
+  // For roots.
+
+  /// Waits up to `limit` until the buffer of `window` may be filled; tells whether it may.
+  bool wait_free(std::uint64_t window, std::chrono::milliseconds limit);
+  /// Starts over in `root`'s area of the buffer of `window`.
+  void begin(int root, std::uint64_t window);
+  /// Stores one sample. Throws usage when the area is full, io when memory is.
+  void append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
+              std::span<const std::byte> key, std::span<const std::byte> value);
+  /// Makes everything of `root` below `iterations` visible. `blocked` is when the root last waited
+  /// for a free buffer.
+  void publish(int root, std::uint64_t iterations, Interval blocked);
+
+  // For consumers.
+
+  /// Waits up to `limit` until `iteration` is in the stage; tells whether it is. Throws cancelled
+  /// when a root has closed the stage before.
+  bool wait_published(std::uint64_t iteration, std::chrono::milliseconds limit);
+  const StageEntry& entry(std::uint64_t window, std::uint64_t entry) const;
+  std::span<const std::byte> value(const StageEntry& entry) const;
+  std::span<const std::byte> key(const StageEntry& entry) const;
+  /// The last time in which a root waited for a free buffer, over all roots.
+  Interval last_blocked() const;
+  void release(int rank, std::uint64_t iterations);
+
+  /// This process takes no further part: ranks release all, a root publishes nothing more.
+  void close(int rank, int root);
+  /// Wakes all waiters so that they look at what else has changed.
+  void wake();
+
+ private:
+  struct Control;
+  struct alignas(64) RootState;
+  struct alignas(64) RankState;
+
+  bool published(std::uint64_t iteration) const;
+  bool free(std::uint64_t window) const;
+  std::span<RootState> roots() const;
+  std::span<RankState> ranks() const;
+  StageEntry* entries(std::uint64_t window) const;
+  void lay_out();
+  [[noreturn]] void fail_for_area(std::uint64_t needed) const;
+
+  StageShape shape_;
+  std::uint64_t area_bytes_ = 0;  ///< of one root in one buffer
+  std::size_t ranks_offset_ = 0;
+  std::size_t entries_offset_ = 0;
+  std::size_t data_offset_ = 0;
+  std::size_t total_bytes_ = 0;
+  std::unique_ptr<SharedMemory> memory_;
+  std::byte* base_ = nullptr;
+  Control* control_ = nullptr;
+  std::uint64_t cursor_ = 0;    ///< next free byte of this root's area, from the start of the data
+  std::uint64_t reserved_ = 0;  ///< end of what is known to be backed by memory in this area
+};
+
+}  // namespace forebay

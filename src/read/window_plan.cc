@@ -1,0 +1,66 @@
+#include "read/window_plan.hpp"
+
+#include <algorithm>
+
+namespace forebay {
+namespace {
+
+/// Appends `piece`, joining it to the last one where both positions and entries go on.
+void append(std::vector<Piece>& pieces, const Piece& piece) {
+  if (!pieces.empty()) {
+    Piece& last = pieces.back();
+    if (last.position + last.count == piece.position && last.entry + last.count == piece.entry) {
+      last.count += piece.count;
+      return;
+    }
+  }
+  pieces.push_back(piece);
+}
+
+}  // namespace
+
+WindowPlan::WindowPlan(StridedOrder order, std::vector<int> ranks, int roots)
+    : order_(order), ranks_(std::move(ranks)), roots_(roots) {
+  std::uint64_t next = 0;
+  for (const int rank : ranks_) {
+    first_entry_.push_back(next);
+    next += order_.coalesce() * order_.share(rank);
+  }
+  first_entry_.push_back(next);
+}
+
+std::uint64_t WindowPlan::entry(int rank, std::uint64_t iteration, std::uint64_t position) const {
+  const std::uint64_t share = order_.share(ranks_[static_cast<std::size_t>(rank)]);
+  return first_entry_[static_cast<std::size_t>(rank)] + iteration % order_.coalesce() * share +
+         position;
+}
+
+std::uint64_t WindowPlan::root_begin(int root) const {
+  return static_cast<std::uint64_t>(root) * entries() / static_cast<std::uint64_t>(roots_);
+}
+
+int WindowPlan::root_of(std::uint64_t entry) const {
+  int root = 0;
+  while (root + 1 < roots_ && entry >= root_begin(root + 1)) ++root;
+  return root;
+}
+
+std::vector<Piece> WindowPlan::pieces(int root, std::uint64_t window, Phase phase,
+                                      std::uint64_t iterations) const {
+  const std::uint64_t begin = root_begin(root);
+  const std::uint64_t end = root_begin(root + 1);
+  std::vector<Piece> pieces;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const std::uint64_t share = order_.share(ranks_[rank]);
+    const std::uint64_t skipped = phase == Phase::first ? 0 : share;
+    const std::uint64_t wanted = phase == Phase::first ? share : iterations * share;
+    const std::uint64_t from = std::max(begin, first_entry_[rank] + skipped);
+    const std::uint64_t to = std::min(end, first_entry_[rank] + wanted);
+    if (from >= to) continue;
+    const std::uint64_t position = order_.window_run(ranks_[rank], window).first;
+    append(pieces, {position + (from - first_entry_[rank]), to - from, from});
+  }
+  return pieces;
+}
+
+}  // namespace forebay

@@ -1,0 +1,55 @@
+// Which root reads what into which place, as pure functions.
+//
+// The ranks that share a stage take, in one window, the entries
+//
+//   rank 0: it 0 | it 1 | .. | it C-1 || rank 1: it 0 | .. || ...      (entry numbers grow ->)
+//
+// where every "it" is the rank's share of one iteration. The roots split this list of entries into
+// equal consecutive parts. A root reads its entries of iteration 0 first (phase `first`), so that
+// the ranks can start, and then the others (phase `rest`) in long runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "forebay/order.hpp"
+
+namespace forebay {
+
+/// Consecutive positions of the order that go into consecutive entries of the window.
+struct Piece {
+  std::uint64_t position = 0;
+  std::uint64_t count = 0;
+  std::uint64_t entry = 0;
+  bool operator==(const Piece&) const = default;
+};
+
+enum class Phase : std::uint8_t { first, rest };
+
+/// Immutable; safe from any thread.
+class WindowPlan {
+ public:
+  /// `ranks` are the global ranks that share the stage, in their order there.
+  WindowPlan(StridedOrder order, std::vector<int> ranks, int roots);
+
+  const StridedOrder& order() const { return order_; }
+  int roots() const { return roots_; }
+  std::uint64_t entries() const { return first_entry_.back(); }
+  /// The entry where local rank `rank` finds sample `position` of iteration `iteration`.
+  std::uint64_t entry(int rank, std::uint64_t iteration, std::uint64_t position) const;
+  /// The root that reads `entry`.
+  int root_of(std::uint64_t entry) const;
+  /// What `root` reads in `phase` of `window`, when only its first `iterations` are wanted.
+  std::vector<Piece> pieces(int root, std::uint64_t window, Phase phase,
+                            std::uint64_t iterations) const;
+
+ private:
+  std::uint64_t root_begin(int root) const;
+
+  StridedOrder order_;
+  std::vector<int> ranks_;
+  int roots_;
+  std::vector<std::uint64_t> first_entry_;  ///< a rank, and the total at the end
+};
+
+}  // namespace forebay

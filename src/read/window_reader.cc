@@ -1,0 +1,60 @@
+#include "read/window_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+WindowReader::WindowReader(RecordSource& source, const WindowPlan& plan, Stage& stage, int root,
+                           ReadTimes& times)
+    : source_(source), plan_(plan), stage_(stage), root_(root), times_(times) {}
+
+void WindowReader::fill(std::uint64_t window, std::uint64_t iterations, Interval blocked) {
+  const std::uint64_t begin = window * plan_.order().coalesce();
+  stage_.begin(root_, window);
+  read_phase(window, Phase::first, iterations);
+  stage_.publish(root_, begin + 1, blocked);
+  if (iterations == 1) return;
+  read_phase(window, Phase::rest, iterations);
+  stage_.publish(root_, begin + iterations, blocked);
+}
+
+void WindowReader::read_phase(std::uint64_t window, Phase phase, std::uint64_t iterations) {
+  for (const Piece& piece : plan_.pieces(root_, window, phase, iterations)) {
+    read_piece(window, piece);
+  }
+  source_.check_unchanged();
+}
+
+void WindowReader::read_piece(std::uint64_t window, const Piece& piece) {
+  std::uint64_t entry = piece.entry;
+  std::uint64_t position = piece.position;
+  const std::uint64_t end = piece.position + piece.count;
+  while (position < end) {
+    const std::uint64_t sample = plan_.order().sample(position);
+    const std::uint64_t count = std::min(end - position, source_.entries() - sample);
+    const std::int64_t started = now_ns();
+    source_.seek(sample);
+    const std::int64_t found = now_ns();
+    std::uint64_t expected = sample;
+    source_.read(count, [&](const Record& record) {
+      if (record.sample != expected++) {
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("the reader delivered sample {} here", record.sample),
+                    "run 'forebay verify' on the data set",
+                    {.file = source_.path(), .offset = {}, .sample = expected - 1, .key = {},
+                     .rank = -1});
+      }
+      stage_.append(root_, window, entry++, record.sample, record.key, record.value);
+    });
+    times_.seek_ns += found - started;
+    times_.read_ns += now_ns() - found;
+    position += count;
+  }
+}
+
+}  // namespace forebay
