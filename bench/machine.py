@@ -3,6 +3,7 @@
 import contextlib
 import os
 import platform
+import re
 import subprocess
 
 
@@ -31,15 +32,15 @@ def _output(*command):
 
 def describe(path, launcher):
     """Processor, memory, kernel, file system of `path`, MPI version."""
-    versions = [line.strip() for line in _output(launcher, "--version").splitlines()
+    versions = [" ".join(line.split()) for line in _output(launcher, "--version").splitlines()
                 if any(character.isdigit() for character in line)]
     return {
         "cpu": _field("/proc/cpuinfo", "model name"),
         "cores": os.cpu_count(),
         "memory_gib": round(int(_field("/proc/meminfo", "MemTotal").split()[0]) / (1 << 20), 1),
-        "kernel": platform.release(),
+        "kernel": re.match(r"[\d.]*\d", platform.release()).group(),
         "file_system": _output("findmnt", "-n", "-o", "FSTYPE", "-T", path),
-        "mpi": versions[0] if versions else "unknown",
+        "mpi": f"{launcher}: {versions[0]}" if versions else "unknown",
     }
 
 

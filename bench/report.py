@@ -32,7 +32,7 @@ def states_of(results):
 
 def state_title(state):
     cold, read_ahead = state
-    return f"{'cold' if cold else 'warm'} cache, device read-ahead {read_ahead} KiB"
+    return f"{'Cold' if cold else 'Warm'} cache, device read-ahead {read_ahead} KiB"
 
 
 def select(results, state, kind=None, count=None):
@@ -60,7 +60,7 @@ def delivered_rate(run):
 
 def table(results, state):
     plain = plain_rates(results, state)
-    yield f"### {state_title(state).capitalize()}"
+    yield f"### {state_title(state)}"
     yield ""
     yield ("Plain 8 MiB preads, best of 1 to 16 readers: "
            f"**{Spread(plain.values()).text('.0f')} MB/s** of file.")
@@ -103,6 +103,8 @@ def heading(results, name):
            f"{data['file_bytes'] / 1e6:.0f} MB ({100 * delivered / data['file_bytes']:.0f} % "
            f"useful). One epoch a run, global batch {results['batch']}, every byte summed by the "
            "consumer.")
+    yield ("The ratio compares delivered bytes with the file bytes of plain preads, so the useful "
+           "share is the most it can be where the whole file has to be read.")
     yield (f"Medians (smallest-largest) of {results['repetitions']} repetitions, variants "
            f"interleaved; load average before a run {loads.text('.1f')}.")
     yield ""

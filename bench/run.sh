@@ -19,4 +19,7 @@ if [ ! -e "$data/data.mdb" ]; then
   mkdir -p "$(dirname "$data")"
   "$build/src/forebay" pack - "$data" --from synthetic --preset cifar10-large --count 400000
 fi
-exec /usr/bin/env python3 "$root/bench/run_read_bench.py" "$data" --build "$build" "$@"
+# Debian's own Python has matplotlib, whatever else comes first on the path.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+exec "$python" "$root/bench/run_read_bench.py" "$data" --build "$build" "$@"
