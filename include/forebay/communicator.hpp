@@ -55,8 +55,7 @@ class Communicator {
   /// `all` is size() times as long as `mine`, ordered by rank.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   /// Contributions may differ in length. The result, ordered by rank, is empty off `root`.
-  virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine,
-                                                     int root) = 0;
+  virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
   /// In-place sum over ranks. The same numbers on every rank; the same from run to run for one
   /// number of ranks.
   virtual void all_reduce_sum(std::span<float> values) = 0;

@@ -37,8 +37,10 @@ struct LoaderStatistics {
   std::uint64_t major_faults = 0;
   double busy_seconds = 0;     ///< CPU time of the process since open
   double elapsed_seconds = 0;  ///< wall time since open
-  std::uint64_t peak_private_bytes = 0;
-  std::uint64_t peak_mapped_bytes = 0;
+  std::uint64_t peak_resident_bytes =
+      0;                            ///< most memory of the process so far, mapped pages included
+  std::uint64_t private_bytes = 0;  ///< heap and stacks now: what a memory limit bites on
+  std::uint64_t mapped_bytes = 0;   ///< mapped files and shared memory now
 
   /// 1 = the process slept all the time since open, 0 = it computed all the time.
   double asleep_share() const;

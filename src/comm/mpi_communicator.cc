@@ -80,9 +80,9 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
   }
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = static_cast<int>(mine.size());
-  check_mpi(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_,
-                           &request),
-            "MPI_Iallgather");
+  check_mpi(
+      MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request),
+      "MPI_Iallgather");
   wait(request, "gathering");
 }
 
@@ -106,8 +106,7 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
   if (rank_ != root) {
     in_pieces(mine.size(), 1, [&](std::size_t offset, int count) {
       MPI_Request request = MPI_REQUEST_NULL;
-      check_mpi(MPI_Isend(mine.data() + offset, count, MPI_BYTE, root, kGatherTag, comm_,
-                          &request),
+      check_mpi(MPI_Isend(mine.data() + offset, count, MPI_BYTE, root, kGatherTag, comm_, &request),
                 "MPI_Isend");
       wait(request, "sending");
     });
@@ -123,8 +122,8 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
 void MpiCommunicator::all_reduce_sum(std::span<float> values) {
   in_pieces(values.size_bytes(), sizeof(float), [&](std::size_t offset, int count) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, MPI_FLOAT, MPI_SUM,
-                             comm_, &request),
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, MPI_FLOAT, MPI_SUM, comm_,
+                             &request),
               "MPI_Iallreduce");
     wait(request, "summing");
   });
@@ -154,8 +153,8 @@ void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
   const std::lock_guard lock(notices_mutex_);
   auto& notice = notices_.emplace_back();
   notice.message.assign(message.begin(), message.end());
-  check_mpi(MPI_Isend(notice.message.data(), static_cast<int>(notice.message.size()), MPI_BYTE,
-                      to, kNoticeTag, comm_, &notice.request),
+  check_mpi(MPI_Isend(notice.message.data(), static_cast<int>(notice.message.size()), MPI_BYTE, to,
+                      kNoticeTag, comm_, &notice.request),
             "MPI_Isend");
 }
 

@@ -11,8 +11,7 @@ MpiSession::MpiSession() {
   check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized == 0) {
     int granted = MPI_THREAD_SINGLE;
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted),
-              "MPI_Init_thread");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
     finalize_ = true;
   }
   world_ = mpi_communicator(MPI_COMM_WORLD);
@@ -29,17 +28,21 @@ std::string mpi_thread_level() {
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
   switch (level) {
-    case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
-    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
-    default: return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_MULTIPLE:
+      return "MPI_THREAD_MULTIPLE";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    default:
+      return "MPI_THREAD_SINGLE";
   }
 }
 
 bool launched_by_mpi() {
   // What Open MPI, MPICH's Hydra, PMI-2, PMIx and Slurm set for the processes that they start.
-  constexpr std::array kVariables = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_FD", "PMI_PORT",
-                                     "PMIX_RANK", "MPI_LOCALNRANKS"};
+  constexpr std::array kVariables = {
+      "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_FD", "PMI_PORT", "PMIX_RANK", "MPI_LOCALNRANKS"};
   for (const char* variable : kVariables) {
     if (std::getenv(variable) != nullptr) return true;
   }

@@ -68,9 +68,9 @@ MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
   const auto mine = static_cast<MPI_Aint>(rank == 0 ? bytes : 0);
   void* base = nullptr;
   MPI_Win window = MPI_WIN_NULL;
-  check_mpi(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, comm, static_cast<void*>(&base),
-                                    &window),
-            "MPI_Win_allocate_shared");
+  check_mpi(
+      MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, comm, static_cast<void*>(&base), &window),
+      "MPI_Win_allocate_shared");
   MPI_Aint size = 0;
   int unit = 0;
   check_mpi(MPI_Win_shared_query(window, 0, &size, &unit, static_cast<void*>(&base)),

@@ -33,11 +33,11 @@ struct Ticket {
 };
 
 [[noreturn]] void fail(const std::string& call, const std::string& directory, int error) {
-  throw Error(ErrorKind::io,
-              fmt::format("{} for shared memory failed: {}", call,
-                          std::generic_category().message(error)),
-              "check that it exists, is writable and has space, or use --stage mpi",
-              {.file = directory, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+  throw Error(
+      ErrorKind::io,
+      fmt::format("{} for shared memory failed: {}", call, std::generic_category().message(error)),
+      "check that it exists, is writable and has space, or use --stage mpi",
+      {.file = directory, .offset = {}, .sample = {}, .key = {}, .rank = -1});
 }
 
 class Descriptor {
@@ -69,9 +69,7 @@ class PosixSharedMemory final : public SharedMemory {
   PosixSharedMemory& operator=(const PosixSharedMemory&) = delete;
   ~PosixSharedMemory() override { munmap(address_, size_); }
 
-  std::span<std::byte> bytes() const override {
-    return {static_cast<std::byte*>(address_), size_};
-  }
+  std::span<std::byte> bytes() const override { return {static_cast<std::byte*>(address_), size_}; }
   void reserve(std::size_t offset, std::size_t size) override;
 
  private:
@@ -97,8 +95,8 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
     const std::size_t length = std::min(kChunk, size_ - begin);
     int status = 0;
     do {
-      status = posix_fallocate(descriptor_.get(), static_cast<off_t>(begin),
-                               static_cast<off_t>(length));
+      status =
+          posix_fallocate(descriptor_.get(), static_cast<off_t>(begin), static_cast<off_t>(length));
     } while (status == EINTR);
     if (status == ENOSPC) fail_for_space(length);
     if (status != 0) fail("fallocate", directory_, status);
@@ -123,8 +121,8 @@ Descriptor create_unnamed(const std::string& directory) {
 
 Descriptor create_named(const std::string& directory, Ticket& ticket) {
   std::random_device random;
-  const std::string path = fmt::format("{}/forebay-{}-{:08x}{:08x}", directory, getpid(), random(),
-                                       random());
+  const std::string path =
+      fmt::format("{}/forebay-{}-{:08x}{:08x}", directory, getpid(), random(), random());
   if (path.size() >= ticket.path.size()) fail("open", directory, ENAMETOOLONG);
   Descriptor descriptor(open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!descriptor.valid()) fail("open", directory, errno);

@@ -10,7 +10,7 @@ namespace forebay {
 
 ProgressThread::ProgressThread(std::chrono::microseconds idle_interval)
     : idle_interval_(idle_interval),
-      thread_("fb-progress", [this](const std::stop_token& stop) { run(stop); }) {}
+      thread_("fb-progress", Placement{}, [this](const std::stop_token& stop) { run(stop); }) {}
 
 ProgressThread::Registration ProgressThread::add(Poller poller) {
   const std::lock_guard lock(mutex_);

@@ -25,8 +25,9 @@ class AnonymousMemory {
     address_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address_ == MAP_FAILED) {
-      throw Error(ErrorKind::io, "mmap of " + std::to_string(bytes) + " bytes of memory failed: " +
-                                     std::generic_category().message(errno),
+      throw Error(ErrorKind::io,
+                  "mmap of " + std::to_string(bytes) +
+                      " bytes of memory failed: " + std::generic_category().message(errno),
                   "lower --stage-bytes");
     }
   }

@@ -47,8 +47,7 @@ void Waiting::check() {
     next_interrupt_ = now + kInterruptEvery;
   }
   if (now < deadline_) return;
-  throw Error(ErrorKind::communication,
-              fmt::format("waited {} for {}", policy_.timeout, what_),
+  throw Error(ErrorKind::communication, fmt::format("waited {} for {}", policy_.timeout, what_),
               "look for a rank that hangs, or raise --timeout");
 }
 

@@ -34,8 +34,9 @@ void for_each_figure(Visitor visit) {
   visit("major_faults", &Statistics::major_faults, kSum);
   visit("busy_seconds", &Statistics::busy_seconds, kSum);
   visit("elapsed_seconds", &Statistics::elapsed_seconds, kSum);
-  visit("peak_private_bytes", &Statistics::peak_private_bytes, kMaximum);
-  visit("peak_mapped_bytes", &Statistics::peak_mapped_bytes, kMaximum);
+  visit("peak_resident_bytes", &Statistics::peak_resident_bytes, kMaximum);
+  visit("private_bytes", &Statistics::private_bytes, kMaximum);
+  visit("mapped_bytes", &Statistics::mapped_bytes, kMaximum);
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ using RecordSink = std::function<void(const Record&)>;
 
 /// What a source had to do so far, in units that do not depend on timing.
 struct SourceCounters {
-  std::uint64_t requests = 0;        ///< explicit reads issued to the operating system
-  std::uint64_t bytes_requested = 0; ///< bytes of those reads; for a mapping: bytes of pages used
-  std::uint64_t pages_visited = 0;   ///< format pages looked at, skipping included
-  std::uint64_t records_skipped = 0; ///< records passed over while seeking
+  std::uint64_t requests = 0;         ///< explicit reads issued to the operating system
+  std::uint64_t bytes_requested = 0;  ///< bytes of those reads; for a mapping: bytes of pages used
+  std::uint64_t pages_visited = 0;    ///< format pages looked at, skipping included
+  std::uint64_t records_skipped = 0;  ///< records passed over while seeking
 };
 
 /// Identity of a data set's content; equal on every process that opened the same snapshot.

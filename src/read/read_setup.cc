@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::uint64_t kLargestDefaultStage = std::uint64_t{5} << 29;  // 2.5 GiB
 
-std::uint64_t default_stage_bytes() { return std::min(memory_limit() / 8, kLargestDefaultStage); }
+std::uint64_t default_stage_bytes() {
+  return std::min(memory_limit().limit_bytes / 8, kLargestDefaultStage);
+}
 
 void choose_baseline(const LoaderOptions& options, ReadSetup& setup) {
   if (options.engine == ReadEngine::pread) {
@@ -26,8 +28,7 @@ void choose_baseline(const LoaderOptions& options, ReadSetup& setup) {
 
 void choose_localized(const LoaderOptions& options, int node_ranks, ReadSetup& setup) {
   setup.roots = root_count(node_ranks, options.roots);
-  setup.engine =
-      options.engine == ReadEngine::pread ? SourceEngine::pread : SourceEngine::mmap;
+  setup.engine = options.engine == ReadEngine::pread ? SourceEngine::pread : SourceEngine::mmap;
   setup.may_use_pread = options.engine == ReadEngine::automatic;
   setup.why = fmt::format("{} of {} ranks on this node reads for all", setup.roots, node_ranks);
 }
@@ -62,9 +63,12 @@ std::unique_ptr<RecordSource> open_for(ReadSetup& setup, const std::string& path
 
 std::string_view to_string(SourceEngine engine) {
   switch (engine) {
-    case SourceEngine::liblmdb: return "liblmdb";
-    case SourceEngine::mmap: return "mmap";
-    case SourceEngine::pread: return "pread";
+    case SourceEngine::liblmdb:
+      return "liblmdb";
+    case SourceEngine::mmap:
+      return "mmap";
+    case SourceEngine::pread:
+      return "pread";
   }
   return "?";
 }

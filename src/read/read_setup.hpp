@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "format/record_source.hpp"
 #include "forebay/options.hpp"
+#include "format/record_source.hpp"
 
 namespace forebay {
 

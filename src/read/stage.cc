@@ -70,8 +70,7 @@ void Stage::lay_out() {
   const std::size_t roots_offset = round_up(sizeof(Control), kAlignment);
   ranks_offset_ = roots_offset + roots * sizeof(RootState);
   entries_offset_ = ranks_offset_ + static_cast<std::size_t>(shape_.ranks) * sizeof(RankState);
-  data_offset_ =
-      round_up(entries_offset_ + buffers * shape_.entries * sizeof(StageEntry), kPage);
+  data_offset_ = round_up(entries_offset_ + buffers * shape_.entries * sizeof(StageEntry), kPage);
   area_bytes_ = shape_.data_bytes / buffers / roots / kPage * kPage;
   total_bytes_ = data_offset_ + area_bytes_ * buffers * roots;
 }
@@ -106,8 +105,8 @@ bool Stage::wait_free(std::uint64_t window, std::chrono::milliseconds limit) {
 
 void Stage::begin(int root, std::uint64_t window) {
   const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
-  const auto area = buffer * static_cast<std::uint64_t>(shape_.roots) +
-                    static_cast<std::uint64_t>(root);
+  const auto area =
+      buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
   cursor_ = area * area_bytes_;
   reserved_ = cursor_;
 }
@@ -115,15 +114,15 @@ void Stage::begin(int root, std::uint64_t window) {
 void Stage::append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
                    std::span<const std::byte> key, std::span<const std::byte> value) {
   const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
-  const auto area = buffer * static_cast<std::uint64_t>(shape_.roots) +
-                    static_cast<std::uint64_t>(root);
+  const auto area =
+      buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
   const std::uint64_t area_end = (area + 1) * area_bytes_;
   const std::uint64_t offset = round_up(cursor_, kAlignment);
   const std::uint64_t needed = value.size() + key.size();
   if (offset > area_end || needed > area_end - offset) fail_for_area(needed);
   if (offset + needed > reserved_) {
-    const std::uint64_t step = std::min(area_end - reserved_,
-                                        round_up(offset + needed - reserved_, kReserveStep));
+    const std::uint64_t step =
+        std::min(area_end - reserved_, round_up(offset + needed - reserved_, kReserveStep));
     memory_->reserve(data_offset_ + reserved_, step);
     reserved_ += step;
   }

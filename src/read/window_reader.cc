@@ -10,11 +10,12 @@
 namespace forebay {
 
 WindowReader::WindowReader(RecordSource& source, const WindowPlan& plan, Stage& stage, int root,
-                           ReadTimes& times)
-    : source_(source), plan_(plan), stage_(stage), root_(root), times_(times) {}
+                           ReadFigures& figures)
+    : source_(source), plan_(plan), stage_(stage), root_(root), figures_(figures) {}
 
 void WindowReader::fill(std::uint64_t window, std::uint64_t iterations, Interval blocked) {
   const std::uint64_t begin = window * plan_.order().coalesce();
+  totals_.wait_ns += blocked.end_ns - blocked.begin_ns;
   stage_.begin(root_, window);
   read_phase(window, Phase::first, iterations);
   stage_.publish(root_, begin + 1, blocked);
@@ -28,6 +29,8 @@ void WindowReader::read_phase(std::uint64_t window, Phase phase, std::uint64_t i
     read_piece(window, piece);
   }
   source_.check_unchanged();
+  totals_.source = source_.counters();
+  figures_.set(totals_);
 }
 
 void WindowReader::read_piece(std::uint64_t window, const Piece& piece) {
@@ -43,16 +46,15 @@ void WindowReader::read_piece(std::uint64_t window, const Piece& piece) {
     std::uint64_t expected = sample;
     source_.read(count, [&](const Record& record) {
       if (record.sample != expected++) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("the reader delivered sample {} here", record.sample),
-                    "run 'forebay verify' on the data set",
-                    {.file = source_.path(), .offset = {}, .sample = expected - 1, .key = {},
-                     .rank = -1});
+        throw Error(
+            ErrorKind::corrupt, fmt::format("the reader delivered sample {} here", record.sample),
+            "run 'forebay verify' on the data set",
+            {.file = source_.path(), .offset = {}, .sample = expected - 1, .key = {}, .rank = -1});
       }
       stage_.append(root_, window, entry++, record.sample, record.key, record.value);
     });
-    times_.seek_ns += found - started;
-    times_.read_ns += now_ns() - found;
+    totals_.seek_ns += found - started;
+    totals_.read_ns += now_ns() - found;
     position += count;
   }
 }

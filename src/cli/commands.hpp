@@ -1,0 +1,20 @@
+// The sub-commands of `forebay`, one source file each.
+//
+// add_*_command() registers options and a callback; the callback runs inside CLI::App::parse() and
+// reports failure by throwing Error. main() turns that into one line on stderr and an exit code:
+//
+//   0 fine      1 failed      2 the command line makes no sense (ErrorKind::usage and parse errors)
+//
+// Nothing here starts MPI: a command that needs it does so in its callback, so that the others
+// start at once and run without a launcher.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace forebay {
+
+void add_pack_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
+
+}  // namespace forebay

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "forebay/error.hpp"
+#include "forebay/log.hpp"
+
+namespace forebay {
+namespace {
+
+enum ExitCode : int { kFine = 0, kFailed = 1, kUsage = 2 };
+
+void add_commands(CLI::App& app) {
+  add_pack_command(app);
+  add_inspect_command(app);
+  add_verify_command(app);
+}
+
+/// The command whose help explains what went wrong.
+std::string help_command(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "forebay --help"
+                          : fmt::format("forebay {} --help", commands.front()->get_name());
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Feeds distributed training from large data files.", "forebay");
+  app.set_version_flag("--version", "forebay " FOREBAY_VERSION " (" FOREBAY_MPI_NAME ")");
+  app.require_subcommand(1);
+  add_commands(app);
+  try {
+    app.parse(argc, argv);
+    flush_output();
+    return kFine;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    print_error(fmt::format("{}; see '{}'", error.what(), help_command(app)));
+    return kUsage;
+  } catch (const Error& error) {
+    print_error(error.what());
+    return error.kind() == ErrorKind::usage ? kUsage : kFailed;
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace forebay
+
+int main(int argc, char** argv) {
+  forebay::set_log_hook(forebay::stderr_log_hook(), forebay::LogLevel::warning);
+  return forebay::run(argc, argv);
+}

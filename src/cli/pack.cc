@@ -1,0 +1,130 @@
+// forebay pack: from files of images, or from nothing, to an LMDB data set of Caffe Datums.
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/pack/packer.hpp"
+#include "forebay/dataset.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+using pack::Encoding;
+using pack::Options;
+using pack::Origin;
+
+const std::map<std::string, Origin> kOrigins{{"idx", Origin::idx},
+                                             {"cifar10", Origin::cifar10},
+                                             {"folder", Origin::folder},
+                                             {"raw", Origin::raw},
+                                             {"synthetic", Origin::synthetic}};
+const std::map<std::string, Encoding> kEncodings{
+    {"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}, {"png", Encoding::png}};
+
+constexpr const char* kFooter = R"(
+Sources:
+  idx        images file of MNIST or Fashion-MNIST, gzipped or not, or their directory
+  cifar10    *.bin file of CIFAR-10's binary version, or their directory
+  folder     directory with one sub-directory of JPEG and PNG files for each class
+  raw        file of images of --shape, one behind the other
+  synthetic  '-': generated images (--preset, or --shape and --count);
+             a data set: its records over and over, --count of them
+
+Records are Caffe Datums with channels in the order red, green, blue; keys are numbers of eight or
+more digits, for folders followed by '_' and the path. The data set is written as DEST.partial and
+gets its name when it is complete.)";
+
+ImageShape parse_shape(const std::string& text) {
+  const Schema schema = parse_schema("shape:u8[" + text + "]");
+  const auto& sides = schema.fields.front().shape;
+  if (schema.fields.size() != 1 || sides.size() != 3 ||
+      schema.fields.front().bytes() > kMaxImageBytes) {
+    throw Error(ErrorKind::usage, fmt::format("--shape {}: not a usable image shape", text),
+                "write channels, height and width, like 3x32x32");
+  }
+  return {static_cast<std::uint32_t>(sides[0]), static_cast<std::uint32_t>(sides[1]),
+          static_cast<std::uint32_t>(sides[2])};
+}
+
+void print_summary(const Options& options, const pack::Summary& summary) {
+  if (options.json) {
+    print_json({{"destination", summary.destination},
+                {"records", summary.records},
+                {"resumed_from", summary.resumed_from},
+                {"value_bytes", summary.value_bytes},
+                {"file_bytes", summary.file_bytes},
+                {"seconds", summary.seconds}});
+    return;
+  }
+  fmt::print("packed {} records, {} of values, in {:.1f} s\n",
+             human_count(summary.records - summary.resumed_from), human_bytes(summary.value_bytes),
+             summary.seconds);
+  if (summary.resumed_from > 0) {
+    fmt::print("continued behind {} records of an earlier run\n",
+               human_count(summary.resumed_from));
+  }
+  fmt::print("{}: {} records, data.mdb has {}\n", summary.destination, human_count(summary.records),
+             human_bytes(summary.file_bytes));
+}
+
+struct Command {
+  Options options;
+  std::string shape;
+
+  void run() {
+    if (!shape.empty()) options.shape = parse_shape(shape);
+    print_summary(options, pack::pack(options));
+  }
+};
+
+void add_source_options(CLI::App& app, Command& command) {
+  Options& options = command.options;
+  app.add_option("--from", options.from, "What SOURCE is: idx, cifar10, folder, raw, synthetic")
+      ->required()
+      ->transform(CLI::CheckedTransformer(kOrigins));
+  app.add_option("--count", options.count, "Pack this many records")->check(CLI::PositiveNumber);
+  app.add_option("--shape", command.shape, "CxHxW: bring images to this shape; for raw, the shape");
+  app.add_option("--labels", options.labels, "File with the labels (idx, raw): IDX or one a line");
+  app.add_option("--split", options.split, "Which files of a directory: train or test")
+      ->check(CLI::IsMember({"train", "test"}))
+      ->capture_default_str();
+  app.add_option("--preset", options.preset, "Synthetic: cifar10-large or imagenet-large");
+  app.add_option("--seed", options.seed, "Synthetic and --shuffle: what to draw from")
+      ->capture_default_str();
+  app.add_flag("--shuffle", options.shuffle, "Folder: files in random order");
+}
+
+void add_destination_options(CLI::App& app, Options& options) {
+  app.add_option("--encode", options.encode, "How images are stored: raw, jpeg, png")
+      ->transform(CLI::CheckedTransformer(kEncodings))
+      ->default_str("raw");
+  app.add_option("--quality", options.quality, "JPEG quality, 1 to 100")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--commit-every", options.commit_every, "Records in a transaction")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  auto* resume = app.add_flag("--resume", options.resume, "Continue an interrupted packing");
+  app.add_flag("--force", options.force, "Replace DEST, drop an interrupted packing")
+      ->excludes(resume);
+  app.add_flag("--json", options.json, "Print the summary as JSON");
+}
+
+}  // namespace
+
+void add_pack_command(CLI::App& app) {
+  CLI::App* sub = app.add_subcommand("pack", "Make an LMDB data set");
+  auto command = std::make_shared<Command>();
+  sub->add_option("SOURCE", command->options.source, "Where the samples are")->required();
+  sub->add_option("DEST", command->options.destination, "Directory to make")->required();
+  add_source_options(*sub, *command);
+  add_destination_options(*sub, command->options);
+  sub->footer(kFooter);
+  sub->callback([command] { command->run(); });
+}
+
+}  // namespace forebay

@@ -1,0 +1,165 @@
+#include "cli/pack/destination.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "forebay/error.hpp"
+
+namespace forebay::pack {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPlanFile = "forebay-pack.json";
+// Everything that a directory made by this program may hold; only such directories are removed.
+constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "data.mdb.forebay",
+                                                    kPlanFile, "forebay-pack.json.new"};
+
+[[noreturn]] void throw_at(const std::string& path, ErrorKind kind, const std::string& happened,
+                           const std::string& remedy) {
+  throw Error(kind, happened, remedy, Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+}
+
+[[noreturn]] void throw_system(const std::string& path, const char* call) {
+  throw_at(path, ErrorKind::io, fmt::format("{}: {}", call, std::strerror(errno)),
+           "check permissions and free space");
+}
+
+bool holds_only_own_files(const fs::path& directory) {
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(kOwnFiles.begin(), kOwnFiles.end(), name) == kOwnFiles.end()) return false;
+  }
+  return true;
+}
+
+void remove_own_directory(const std::string& directory) {
+  if (!holds_only_own_files(directory)) {
+    throw_at(directory, ErrorKind::usage, "the directory holds other files than a data set",
+             "remove it by hand, or name another DEST");
+  }
+  fs::remove_all(directory);
+}
+
+/// A name is on the device when its directory is.
+void sync_path(const std::string& path) {
+  const int fd = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_system(path, "open");
+  // Some file systems do not sync directories; they say so with EINVAL.
+  const bool failed = fsync(fd) != 0 && errno != EINVAL;
+  close(fd);
+  if (failed) throw_system(path, "fsync");
+}
+
+std::string without_trailing_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+Destination::Destination(const Options& options, std::string plan)
+    : path_(without_trailing_slash(options.destination)),
+      partial_(path_ + ".partial"),
+      plan_(std::move(plan)),
+      force_(options.force) {
+  try {
+    check_destination();
+    prepare_partial(options.resume, options.force);
+    lock_plan();
+  } catch (const fs::filesystem_error& error) {
+    throw_at(error.path1().string(), ErrorKind::io, error.code().message(),
+             "check permissions and free space");
+  }
+}
+
+Destination::~Destination() {
+  if (lock_ >= 0) close(lock_);
+}
+
+void Destination::check_destination() const {
+  if (!fs::exists(fs::symlink_status(path_))) return;
+  if (!force_) {
+    throw_at(path_, ErrorKind::usage, "the destination exists",
+             "name another one, or replace it with --force");
+  }
+  if (!fs::is_directory(fs::symlink_status(path_)) || !holds_only_own_files(path_)) {
+    throw_at(path_, ErrorKind::usage, "the destination is something else than a data set directory",
+             "--force replaces data sets only: remove it by hand, or name another DEST");
+  }
+}
+
+void Destination::prepare_partial(bool resume, bool force) {
+  if (fs::exists(partial_)) {
+    if (resume && fs::exists(fs::path(partial_) / kPlanFile)) return check_plan();
+    // Killed before anything was packed: nothing to resume, nothing to lose.
+    const bool empty = !fs::exists(fs::path(partial_) / "data.mdb");
+    if (!force && !empty) {
+      throw_at(partial_, ErrorKind::usage, "an interrupted packing is in the way",
+               "continue it with --resume, or start anew with --force");
+    }
+    remove_own_directory(partial_);
+  }
+  fs::create_directories(partial_);
+  write_plan();
+}
+
+void Destination::check_plan() const {
+  const std::string file = (fs::path(partial_) / kPlanFile).string();
+  std::ifstream stream(file);
+  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  const bool readable = json.is_object() && json.contains("plan") && json["plan"].is_string();
+  if (readable && json["plan"].get<std::string>() == plan_) return;
+  throw_at(file, ErrorKind::usage,
+           "the interrupted packing was of another source, or with other options",
+           "repeat its command with --resume, or start anew with --force");
+}
+
+void Destination::write_plan() const {
+  const std::string file = (fs::path(partial_) / kPlanFile).string();
+  const std::string fresh = file + ".new";
+  {
+    std::ofstream stream(fresh);
+    stream << nlohmann::json{{"plan", plan_}}.dump(2, ' ', false,
+                                                   nlohmann::json::error_handler_t::replace)
+           << '\n';
+    if (!stream.flush()) throw_system(fresh, "write");
+  }
+  sync_path(fresh);
+  fs::rename(fresh, file);
+  sync_path(partial_);
+}
+
+void Destination::lock_plan() {
+  const std::string file = (fs::path(partial_) / kPlanFile).string();
+  lock_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock_ < 0) throw_system(file, "open");
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  throw_at(partial_, ErrorKind::changed, "another process is packing here",
+           "wait for it, or name another DEST");
+}
+
+void Destination::complete() {
+  try {
+    if (force_ && fs::exists(path_)) remove_own_directory(path_);
+    sync_path(partial_);
+    fs::rename(partial_, path_);
+    fs::remove(fs::path(path_) / kPlanFile);
+    sync_path(path_);
+    sync_path(fs::path(path_).parent_path().string());
+  } catch (const fs::filesystem_error& error) {
+    throw_at(error.path1().string(), ErrorKind::io, error.code().message(),
+             "check permissions and free space; the records are all in " + partial_);
+  }
+}
+
+}  // namespace forebay::pack

@@ -1,0 +1,58 @@
+#include "cli/pack/image_encoder.hpp"
+
+#include <fmt/format.h>
+
+#include "forebay/error.hpp"
+#include "format/codec/datum.hpp"
+
+namespace forebay::pack {
+namespace {
+
+std::vector<std::byte> encode_as(Encoding encoding, const Image& image, int quality) {
+  return encoding == Encoding::jpeg ? encode_jpeg(image.shape, image.pixels, quality)
+                                    : encode_png(image.shape, image.pixels);
+}
+
+bool is_format(Encoding encoding, ImageFormat format) {
+  return (encoding == Encoding::jpeg && format == ImageFormat::jpeg) ||
+         (encoding == Encoding::png && format == ImageFormat::png);
+}
+
+}  // namespace
+
+ImageEncoder::ImageEncoder(const Options& options)
+    : encoding_(options.encode), quality_(options.quality), wanted_(options.shape) {}
+
+ImageShape ImageEncoder::target(const ImageShape& found) {
+  if (wanted_) return *wanted_;
+  if (!first_) first_ = found;
+  if (found == *first_) return found;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("the image is {} but the first one is {}", to_string(found), to_string(*first_)),
+      "name the shape that all images shall be brought to with --shape CxHxW");
+}
+
+std::string ImageEncoder::encode(Image image, std::optional<std::int32_t> label) {
+  const ImageShape shape = target(image.shape);
+  if (image.shape != shape) image = resize(std::move(image), shape);
+  if (encoding_ == Encoding::raw) return make_datum(shape, image.pixels, label);
+  return make_encoded_datum(shape, encode_as(encoding_, image, quality_), label);
+}
+
+std::string ImageEncoder::encode_file(std::span<const std::byte> file,
+                                      std::optional<std::int32_t> label) {
+  Image image = decode_image(file);  // also proves that the file decodes
+  if (is_format(encoding_, image_format(file)) && target(image.shape) == image.shape) {
+    return make_encoded_datum(image.shape, file, label);
+  }
+  return encode(std::move(image), label);
+}
+
+std::string ImageEncoder::fingerprint() const {
+  return fmt::format("encode={},quality={},shape={}", static_cast<int>(encoding_),
+                     encoding_ == Encoding::jpeg ? quality_ : 0,
+                     wanted_ ? to_string(*wanted_) : "as found");
+}
+
+}  // namespace forebay::pack

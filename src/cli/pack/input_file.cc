@@ -1,0 +1,116 @@
+#include "cli/pack/input_file.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "forebay/error.hpp"
+
+namespace forebay::pack {
+namespace {
+
+Error system_error(const std::string& path, const char* call, int code) {
+  return {code == ENOENT || code == ENOTDIR ? ErrorKind::not_found : ErrorKind::io,
+          fmt::format("{}: {}", call, std::strerror(code)), "check the path and its permissions",
+          Where{.file = path, .offset = {}, .sample = {}, .key = {}}};
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) throw system_error(path, "stat", errno);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::usage, "not a regular file", "name a file",
+                Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+  }
+  return status;
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  status_of(path_);
+  file_ = gzopen(path_.c_str(), "rb");
+  if (file_ == nullptr) throw system_error(path_, "open", errno == 0 ? ENOMEM : errno);
+  gzbuffer(file_, 1U << 18);
+}
+
+InputFile::~InputFile() {
+  if (file_ != nullptr) gzclose(file_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+
+void InputFile::seek(std::uint64_t offset) {
+  const auto target = static_cast<z_off_t>(offset);
+  if (gztell(file_) != target && gzseek(file_, target, SEEK_SET) != target) {
+    throw Error(ErrorKind::corrupt, fmt::format("byte {} cannot be reached", offset),
+                "the file is damaged or was cut: fetch it again",
+                Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+  }
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> out) {
+  seek(offset);
+  while (!out.empty()) {
+    const auto wanted = static_cast<unsigned>(std::min<std::size_t>(out.size(), INT_MAX));
+    const int got = gzread(file_, out.data(), wanted);
+    if (got <= 0) {
+      int code = Z_OK;
+      const char* reason = gzerror(file_, &code);
+      throw Error(code == Z_ERRNO ? ErrorKind::io : ErrorKind::corrupt,
+                  code == Z_OK ? fmt::format("the file ends {} bytes too early", out.size())
+                               : fmt::format("the file does not unpack: {}", reason),
+                  "the file is damaged or was cut: fetch it again",
+                  Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+    }
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+void InputFile::check_end(std::uint64_t offset) {
+  seek(offset);
+  char extra = 0;
+  const int got = gzread(file_, &extra, 1);
+  if (got == 0) return;
+  throw Error(ErrorKind::corrupt,
+              got < 0 ? "the file does not unpack" : "the file goes on behind its last record",
+              "the file is damaged or of another kind: see --from",
+              Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+}
+
+std::vector<std::byte> read_file(const std::string& path, std::uint64_t limit) {
+  const std::uint64_t size = file_size(path);
+  if (size > limit) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes are more than the limit of {}", size, limit),
+                "remove the file from the source",
+                Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+  }
+  std::vector<std::byte> bytes(size);
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) throw system_error(path, "open", errno);
+  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file);
+  const int code = errno;
+  std::fclose(file);
+  if (got != bytes.size()) throw system_error(path, "read", code);
+  return bytes;
+}
+
+std::uint64_t file_size(const std::string& path) {
+  return static_cast<std::uint64_t>(status_of(path).st_size);
+}
+
+std::string file_fingerprint(const std::string& path) {
+  const struct stat status = status_of(path);
+  return fmt::format("{}:{}:{}.{:09}", std::filesystem::absolute(path).string(), status.st_size,
+                     status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+}  // namespace forebay::pack

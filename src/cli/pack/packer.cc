@@ -1,0 +1,144 @@
+#include "cli/pack/packer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "cli/interrupt.hpp"
+#include "cli/pack/destination.hpp"
+#include "cli/pack/input_file.hpp"
+#include "cli/pack/source.hpp"
+#include "cli/progress.hpp"
+#include "forebay/error.hpp"
+#include "format/lmdb/writer.hpp"
+
+namespace forebay::pack {
+namespace {
+
+constexpr std::size_t kMinDigits = 8;
+constexpr std::size_t kMaxKeyBytes = 511;  // LMDB as it is built everywhere
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::uint64_t records_to_pack(const Source& source, const Options& options) {
+  const std::uint64_t count = options.count.value_or(source.count());
+  if (count == 0 || count > source.count()) {
+    throw Error(ErrorKind::usage,
+                count == 0
+                    ? "the source holds no records"
+                    : fmt::format("the source holds {} records, fewer than the {} of --count",
+                                  source.count(), count),
+                "see --from and --count",
+                Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+  }
+  return count;
+}
+
+class Packer {
+ public:
+  explicit Packer(const Options& options)
+      : source_(open_source(options)),
+        count_(records_to_pack(*source_, options)),
+        destination_(options, fmt::format("{},count={}", source_->fingerprint(), count_)) {
+    writer_.emplace(destination_.partial(),
+                    lmdb::WriterOptions{.commit_every = options.commit_every});
+  }
+
+  Summary run() {
+    const auto start = std::chrono::steady_clock::now();
+    summary_.destination = destination_.path();
+    summary_.resumed_from = first_record();
+    put_records();
+    finish();
+    summary_.records = count_;
+    summary_.file_bytes = file_size(destination_.path() + "/data.mdb");
+    summary_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return summary_;
+  }
+
+ private:
+  /// How many records are there already, having compared the ends of what is there.
+  std::uint64_t first_record() {
+    const std::uint64_t packed = writer_->entries();
+    if (packed == 0) return 0;
+    bool same = packed <= count_;
+    for (const std::uint64_t index : {std::uint64_t{0}, packed - 1}) {
+      same = same && is_packed(index);
+    }
+    if (same && writer_->last_key() == last_key_) return packed;
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("the {} records packed so far are not the first ones of the source", packed),
+        "start anew with --force",
+        Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+  }
+
+  bool is_packed(std::uint64_t index) {
+    const SourceRecord record = source_->read(index);
+    const std::string key = record_key(index, count_, record.name);
+    last_key_.assign(bytes_of(key).begin(), bytes_of(key).end());
+    std::vector<std::byte> value;
+    return writer_->find(bytes_of(key), value) && std::ranges::equal(value, bytes_of(record.value));
+  }
+
+  void put_records() {
+    const InterruptGuard interrupt;
+    Progress progress("packing", count_);
+    for (std::uint64_t index = summary_.resumed_from; index < count_; ++index) {
+      if (interrupt.interrupted()) stop(index);
+      const SourceRecord record = source_->read(index);
+      const std::string key = record_key(index, count_, record.name);
+      writer_->put(bytes_of(key), bytes_of(record.value));
+      summary_.value_bytes += record.value.size();
+      progress.update(index + 1);
+    }
+  }
+
+  [[noreturn]] void stop(std::uint64_t packed) {
+    writer_->commit();
+    throw Error(ErrorKind::cancelled,
+                fmt::format("interrupted after {} of {} records", packed, count_),
+                "continue with the same command and --resume",
+                Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+  }
+
+  void finish() {
+    writer_->commit();
+    const std::uint64_t packed = writer_->entries();
+    if (packed != count_) {
+      throw Error(ErrorKind::changed,
+                  fmt::format("{} records are there after {} were packed", packed, count_),
+                  "another program wrote there: start anew with --force",
+                  Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+    }
+    writer_.reset();
+    destination_.complete();
+  }
+
+  std::unique_ptr<Source> source_;
+  std::uint64_t count_;
+  Destination destination_;
+  std::optional<lmdb::Writer> writer_;
+  std::vector<std::byte> last_key_;
+  Summary summary_;
+};
+
+}  // namespace
+
+Summary pack(const Options& options) { return Packer(options).run(); }
+
+std::string record_key(std::uint64_t index, std::uint64_t count, const std::string& name) {
+  const std::size_t digits = std::max(kMinDigits, std::to_string(count - 1).size());
+  std::string key = fmt::format("{:0{}}", index, digits);
+  if (name.empty()) return key;
+  key += '_';
+  const std::size_t room = kMaxKeyBytes - key.size();
+  return key + (name.size() <= room ? name : name.substr(name.size() - room));
+}
+
+}  // namespace forebay::pack

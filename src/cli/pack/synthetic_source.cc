@@ -1,0 +1,129 @@
+// Data of any size without a data set of that size: generated images, or the records of an existing
+// data set over and over, as the papers made CIFAR10-Large and ImageNet-Large.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "cli/pack/image_encoder.hpp"
+#include "cli/pack/source.hpp"
+#include "forebay/error.hpp"
+#include "format/record_source.hpp"
+
+namespace forebay::pack {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  ImageShape shape;
+  std::uint32_t classes;
+  std::uint64_t count;  // small enough for a laptop; the papers' sizes are asked for by --count
+};
+
+constexpr std::array<Preset, 2> kPresets{
+    {{"cifar10-large", {3, 32, 32}, 10, 100'000}, {"imagenet-large", {3, 256, 256}, 1000, 2'000}}};
+
+Preset find_preset(const Options& options) {
+  if (options.preset.empty()) {
+    if (!options.shape || !options.count) {
+      throw Error(ErrorKind::usage, "generated data need a shape and a count",
+                  "give --preset, or --shape CxHxW and --count N");
+    }
+    return {"", *options.shape, 10, *options.count};
+  }
+  for (const Preset& preset : kPresets) {
+    if (preset.name == options.preset) return preset;
+  }
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a preset", options.preset),
+              "use cifar10-large or imagenet-large");
+}
+
+// SplitMix64, a generator whose whole state is a counter: any record is drawn on its own.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+class GeneratedSource final : public Source {
+ public:
+  explicit GeneratedSource(const Options& options)
+      : encoder_(options),
+        preset_(find_preset(options)),
+        seed_(options.seed),
+        count_(options.count.value_or(preset_.count)) {}
+
+  std::uint64_t count() const override { return count_; }
+
+  std::string fingerprint() const override {
+    return fmt::format("generated:{},{} classes,seed={},{}", to_string(preset_.shape),
+                       preset_.classes, seed_, encoder_.fingerprint());
+  }
+
+  SourceRecord read(std::uint64_t index) override {
+    Image image{.shape = preset_.shape, .pixels = std::vector<std::byte>(preset_.shape.bytes())};
+    const std::uint64_t stream = mix(mix(seed_) ^ index);
+    for (std::size_t at = 0; at < image.pixels.size(); at += sizeof(std::uint64_t)) {
+      const std::uint64_t word = mix(stream + at);
+      std::memcpy(image.pixels.data() + at, &word,
+                  std::min(sizeof(word), image.pixels.size() - at));
+    }
+    const auto label = static_cast<std::int32_t>(mix(~stream) % preset_.classes);
+    return {.name = {}, .value = encoder_.encode(std::move(image), label)};
+  }
+
+ private:
+  ImageEncoder encoder_;
+  Preset preset_;
+  std::uint64_t seed_;
+  std::uint64_t count_;
+};
+
+class ReplicatedSource final : public Source {
+ public:
+  explicit ReplicatedSource(const Options& options)
+      : records_(open_records(options.source, SourceEngine::mmap)),
+        count_(options.count.value_or(records_->entries())) {
+    if (records_->entries() == 0) {
+      throw Error(ErrorKind::usage, "the data set has no records to replicate",
+                  "name another one, or '-' to generate records",
+                  Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+    }
+    if (options.shape || options.encode != Encoding::raw || !options.preset.empty()) {
+      throw Error(ErrorKind::usage, "replicated records keep their shape and encoding",
+                  "leave out --shape, --encode and --preset");
+    }
+  }
+
+  std::uint64_t count() const override { return count_; }
+  std::string fingerprint() const override {
+    return fmt::format("replicated:{}", records_->fingerprint().text);
+  }
+
+  SourceRecord read(std::uint64_t index) override {
+    const std::uint64_t sample = index % records_->entries();
+    if (sample != position_) records_->seek(sample);
+    SourceRecord result;
+    records_->read(1, [&](const Record& record) {
+      result.value.assign(reinterpret_cast<const char*>(record.value.data()), record.value.size());
+    });
+    records_->check_unchanged();
+    position_ = sample + 1;
+    return result;
+  }
+
+ private:
+  std::unique_ptr<RecordSource> records_;
+  std::uint64_t count_;
+  std::uint64_t position_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_synthetic_source(const Options& options) {
+  if (options.source == "-") return std::make_unique<GeneratedSource>(options);
+  return std::make_unique<ReplicatedSource>(options);
+}
+
+}  // namespace forebay::pack

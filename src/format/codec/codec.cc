@@ -1,0 +1,154 @@
+// make_codec() and the codecs that need little code: raw tensors, image files, plain bytes.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "forebay/error.hpp"
+#include "format/codec/codecs.hpp"
+
+namespace forebay {
+namespace {
+
+class RawCodec final : public Codec {
+ public:
+  explicit RawCodec(Schema schema) : schema_(std::move(schema)) {
+    for (const Field& field : schema_.fields) bytes_ += field.bytes();
+  }
+
+  std::string_view name() const override { return "raw"; }
+  const Schema& schema() const override { return schema_; }
+
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_not_empty(value);
+    check_buffers(schema_, fields);
+    if (value.size() != bytes_) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("the value has {} bytes but {} needs {}", value.size(),
+                              to_string(schema_), bytes_),
+                  "correct --schema, or pack samples of one size");
+    }
+    for (const auto& field : fields) {
+      std::memcpy(field.data(), value.data(), field.size());
+      value = value.subspan(field.size());
+    }
+  }
+
+ private:
+  Schema schema_;
+  std::uint64_t bytes_ = 0;
+};
+
+class ImageCodec final : public Codec {
+ public:
+  explicit ImageCodec(const ImageShape& shape) : shape_(shape), schema_{{image_field(shape)}} {}
+
+  std::string_view name() const override { return "image"; }
+  const Schema& schema() const override { return schema_; }
+
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_not_empty(value);
+    check_buffers(schema_, fields);
+    decode_image(value, shape_, fields[0]);
+  }
+
+ private:
+  ImageShape shape_;
+  Schema schema_;
+};
+
+class BytesCodec final : public Codec {
+ public:
+  std::string_view name() const override { return "bytes"; }
+  const Schema& schema() const override { return schema_; }
+  void decode(std::span<const std::byte>,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_buffers(schema_, fields);
+  }
+
+ private:
+  Schema schema_;
+};
+
+std::uint64_t total_bytes(const Schema& schema) {
+  std::uint64_t total = 0;
+  for (const Field& field : schema.fields) total += field.bytes();
+  return total;
+}
+
+CodecPtr detect_codec(const Schema& declared, std::span<const std::byte> first_value) {
+  check_not_empty(first_value);
+  // A declared schema that the value fits to the byte says more than a look at the bytes does.
+  if (!declared.fields.empty() && total_bytes(declared) == first_value.size()) {
+    return make_raw_codec(declared);
+  }
+  if (image_format(first_value) != ImageFormat::none) return make_image_codec(first_value);
+  if (looks_like_datum(first_value)) return make_datum_codec(first_value);
+  return make_bytes_codec();
+}
+
+CodecPtr named_codec(const std::string& name, const Schema& declared,
+                     std::span<const std::byte> first_value) {
+  if (name == "auto") return detect_codec(declared, first_value);
+  if (name == "datum") return make_datum_codec(first_value);
+  if (name == "image") return make_image_codec(first_value);
+  if (name == "raw") return make_raw_codec(declared);
+  if (name == "bytes") return make_bytes_codec();
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a codec", name),
+              "use one of auto, datum, image, raw, bytes");
+}
+
+}  // namespace
+
+CodecPtr make_raw_codec(Schema schema) {
+  if (schema.fields.empty()) {
+    throw Error(ErrorKind::usage, "codec raw needs to know the fields",
+                "declare them, for example --schema image:u8[3x32x32]");
+  }
+  return std::make_shared<RawCodec>(std::move(schema));
+}
+
+CodecPtr make_image_codec(std::span<const std::byte> first_value) {
+  check_not_empty(first_value);
+  return std::make_shared<ImageCodec>(image_shape(first_value));
+}
+
+CodecPtr make_bytes_codec() { return std::make_shared<BytesCodec>(); }
+
+Field image_field(const ImageShape& shape, ElementType type) {
+  return {"image", type, {shape.channels, shape.height, shape.width}};
+}
+
+void check_not_empty(std::span<const std::byte> value) {
+  if (!value.empty()) return;
+  throw Error(ErrorKind::corrupt, "the value is empty",
+              "remove or replace the record, or read the values with --codec bytes");
+}
+
+void check_buffers(const Schema& schema, std::span<const std::span<std::byte>> fields) {
+  bool fit = schema.fields.size() == fields.size();
+  for (std::size_t i = 0; fit && i < fields.size(); ++i) {
+    fit = fields[i].size() == schema.fields[i].bytes();
+  }
+  if (!fit) {
+    throw Error(ErrorKind::usage,
+                fmt::format("decode() was given buffers that do not fit {}", to_string(schema)));
+  }
+}
+
+CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> first_value) {
+  const Schema declared = parse_schema(options.schema);
+  CodecPtr codec = named_codec(options.codec, declared, first_value);
+  if (!declared.fields.empty() && codec->schema() != declared) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("the first sample is {} but {} was declared",
+                            codec->schema().fields.empty() ? "undecodable bytes"
+                                                           : to_string(codec->schema()),
+                            to_string(declared)),
+                "correct --schema or --codec");
+  }
+  return codec;
+}
+
+}  // namespace forebay

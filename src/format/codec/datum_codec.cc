@@ -1,0 +1,131 @@
+// Caffe Datums: "image" as bytes or floats, and "label" when the first value carries one.
+//
+// What a Datum says of itself is checked before use: a shape must be three positive numbers whose
+// product is the amount of data. For an encoded image the file's own header is the truth, as in
+// Caffe, whose tools leave the Datum's shape out.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "forebay/error.hpp"
+#include "format/codec/codecs.hpp"
+#include "format/codec/datum_view.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr const char* kRepack = "pack the data set again, or read it with --codec bytes";
+
+std::uint64_t checked_side(const char* name, std::optional<std::int32_t> side) {
+  if (!side) throw Error(ErrorKind::corrupt, fmt::format("the Datum has no {}", name), kRepack);
+  if (*side <= 0) {
+    throw Error(ErrorKind::corrupt, fmt::format("the Datum has a {} of {}", name, *side), kRepack);
+  }
+  return static_cast<std::uint64_t>(*side);
+}
+
+// Divides rather than multiplies: three factors below 2^31 may exceed 64 bits.
+bool product_is(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t total) {
+  return total % (a * b) == 0 && total / (a * b) == c;
+}
+
+Field plain_image(const DatumView& datum) {
+  const std::uint64_t channels = checked_side("channels", datum.channels);
+  const std::uint64_t height = checked_side("height", datum.height);
+  const std::uint64_t width = checked_side("width", datum.width);
+  const bool bytes = !datum.data.empty();
+  const std::uint64_t held = bytes ? datum.data.size() : datum.floats;
+  if (!product_is(channels, height, width, held)) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("the Datum says {}x{}x{} but holds {} {}", channels, height, width,
+                            held, bytes ? "bytes" : "floats"),
+                kRepack);
+  }
+  return {"image", bytes ? ElementType::u8 : ElementType::f32, {channels, height, width}};
+}
+
+Field image_of(const DatumView& datum) {
+  return datum.encoded ? image_field(image_shape(datum.data)) : plain_image(datum);
+}
+
+Schema schema_of(const DatumView& datum) {
+  Schema schema{{image_of(datum)}};
+  if (datum.label) schema.fields.push_back({"label", ElementType::i32, {}});
+  return schema;
+}
+
+class DatumCodec final : public Codec {
+ public:
+  explicit DatumCodec(Schema schema) : schema_(std::move(schema)) {}
+
+  std::string_view name() const override { return "datum"; }
+  const Schema& schema() const override { return schema_; }
+
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_not_empty(value);
+    check_buffers(schema_, fields);
+    const DatumView datum = scan_datum(value);
+    check_label(datum);
+    if (datum.encoded && schema_.fields[0].type == ElementType::u8) {
+      decode_image(datum.data, expected_shape(), fields[0]);
+    } else {
+      copy_plain(value, datum, fields[0]);
+    }
+    if (datum.label) std::memcpy(fields[1].data(), &*datum.label, sizeof(*datum.label));
+  }
+
+ private:
+  ImageShape expected_shape() const {
+    const auto& shape = schema_.fields[0].shape;
+    return {static_cast<std::uint32_t>(shape[0]), static_cast<std::uint32_t>(shape[1]),
+            static_cast<std::uint32_t>(shape[2])};
+  }
+
+  void copy_plain(std::span<const std::byte> value, const DatumView& datum,
+                  std::span<std::byte> image) const {
+    const Field found = image_of(datum);
+    if (found != schema_.fields[0]) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("the sample is {} but the data set's samples are {}",
+                              to_string(Schema{{found}}), to_string(Schema{{schema_.fields[0]}})),
+                  "pack samples of one shape, for example with 'forebay pack --shape'");
+    }
+    if (found.type == ElementType::f32) {
+      copy_floats(value, image);
+    } else {
+      std::memcpy(image.data(), datum.data.data(), image.size());
+    }
+  }
+
+  void check_label(const DatumView& datum) const {
+    const bool expected = schema_.fields.size() > 1;
+    if (datum.label.has_value() == expected) return;
+    throw Error(ErrorKind::corrupt,
+                expected ? "the Datum has no label but the data set's first one has"
+                         : "the Datum has a label but the data set's first one has none",
+                kRepack);
+  }
+
+  Schema schema_;
+};
+
+}  // namespace
+
+CodecPtr make_datum_codec(std::span<const std::byte> first_value) {
+  check_not_empty(first_value);
+  return std::make_shared<DatumCodec>(schema_of(scan_datum(first_value)));
+}
+
+bool looks_like_datum(std::span<const std::byte> value) {
+  try {
+    const DatumView datum = scan_datum(value);
+    if (datum.encoded) return image_format(datum.data) != ImageFormat::none;
+    plain_image(datum);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace forebay

@@ -1,0 +1,171 @@
+// PNG through libpng. As in jpeg.cc, the functions that libpng may jump out of (read_header,
+// read_rows, write_rows) hold no object with a destructor.
+#include <fmt/format.h>
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+
+#include "forebay/error.hpp"
+#include "format/codec/image_formats.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr png_uint_32 kMaxSide = 1U << 20;
+// A compressed text or color chunk may unpack to anything; none of it is used.
+constexpr png_alloc_size_t kMaxChunkBytes = 1U << 24;
+
+struct Trap {
+  std::jmp_buf jump;
+  char message[160] = "";
+};
+
+[[noreturn]] void trap_error(png_structp png, png_const_charp message) {
+  Trap* trap = static_cast<Trap*>(png_get_error_ptr(png));
+  std::strncpy(trap->message, message, sizeof(trap->message) - 1);
+  std::longjmp(trap->jump, 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> file)
+      : rest_(file),
+        png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &trap_, trap_error, ignore_warning)),
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
+  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  ImageShape header() {
+    if (info_ == nullptr || !read_header()) throw_corrupt();
+    const bool color = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    return {.channels = color ? 3U : 1U,
+            .height = png_get_image_height(png_, info_),
+            .width = png_get_image_width(png_, info_)};
+  }
+
+  void rows(const ImageShape& shape, std::span<std::byte> pixels) {
+    // Interlaced files deliver a row in several passes, so all rows must be kept.
+    std::vector<std::byte> image(shape.bytes());
+    const std::size_t stride = std::size_t{shape.width} * shape.channels;
+    std::vector<png_bytep> lines(shape.height);
+    for (std::size_t y = 0; y < lines.size(); ++y) {
+      lines[y] = reinterpret_cast<png_bytep>(image.data() + y * stride);
+    }
+    if (!read_rows(stride, lines.data())) throw_corrupt();
+    for (std::uint32_t y = 0; y < shape.height; ++y) {
+      split_row(std::span(image).subspan(y * stride, stride), shape, y, pixels);
+    }
+  }
+
+ private:
+  static void take(png_structp png, png_bytep out, std::size_t size) {
+    auto& rest = static_cast<Reader*>(png_get_io_ptr(png))->rest_;
+    if (size > rest.size()) png_error(png, "the file ends too early");
+    std::memcpy(out, rest.data(), size);
+    rest = rest.subspan(size);
+  }
+
+  bool read_header() {
+    if (setjmp(trap_.jump) != 0) return false;
+    png_set_user_limits(png_, kMaxSide, kMaxSide);
+    png_set_chunk_malloc_max(png_, kMaxChunkBytes);
+    png_set_read_fn(png_, this, take);
+    png_read_info(png_, info_);
+    return true;
+  }
+
+  bool read_rows(std::size_t stride, png_bytepp lines) {
+    if (setjmp(trap_.jump) != 0) return false;
+    png_set_expand(png_);
+    png_set_strip_16(png_);
+    png_set_strip_alpha(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    if (png_get_rowbytes(png_, info_) != stride) png_error(png_, "rows of an unexpected size");
+    png_read_image(png_, lines);
+    png_read_end(png_, nullptr);
+    return true;
+  }
+
+  [[noreturn]] void throw_corrupt() const {
+    throw Error(ErrorKind::corrupt, fmt::format("the PNG image does not decode: {}", trap_.message),
+                "replace the image");
+  }
+
+  Trap trap_;
+  std::span<const std::byte> rest_;
+  png_structp png_;
+  png_infop info_;
+};
+
+class Writer {
+ public:
+  Writer()
+      : png_(png_create_write_struct(PNG_LIBPNG_VER_STRING, &trap_, trap_error, ignore_warning)),
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
+  ~Writer() { png_destroy_write_struct(&png_, &info_); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  std::vector<std::byte> write(const ImageShape& shape, std::span<const std::byte> pixels) {
+    std::vector<std::byte> row(std::size_t{shape.width} * shape.channels);
+    if (info_ == nullptr || !write_rows(shape, pixels, row)) {
+      throw Error(ErrorKind::usage, fmt::format("a {} image cannot be written as PNG: {}",
+                                                to_string(shape), trap_.message));
+    }
+    return std::move(file_);
+  }
+
+ private:
+  // Growing the file may throw, which must not pass through libpng's frames.
+  static void append(png_structp png, png_bytep data, std::size_t size) noexcept {
+    auto& file = static_cast<Writer*>(png_get_io_ptr(png))->file_;
+    const auto* first = reinterpret_cast<const std::byte*>(data);
+    file.insert(file.end(), first, first + size);
+  }
+  static void flush(png_structp) {}
+
+  bool write_rows(const ImageShape& shape, std::span<const std::byte> pixels,
+                  std::span<std::byte> row) {
+    if (setjmp(trap_.jump) != 0) return false;
+    png_set_write_fn(png_, this, append, flush);
+    png_set_IHDR(png_, info_, shape.width, shape.height, 8,
+                 shape.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png_, info_);
+    for (std::uint32_t y = 0; y < shape.height; ++y) {
+      join_row(pixels, shape, y, row);
+      png_write_row(png_, reinterpret_cast<png_const_bytep>(row.data()));
+    }
+    png_write_end(png_, info_);
+    return true;
+  }
+
+  Trap trap_;
+  std::vector<std::byte> file_;
+  png_structp png_;
+  png_infop info_;
+};
+
+}  // namespace
+
+ImageShape png_shape(std::span<const std::byte> file) { return Reader(file).header(); }
+
+void decode_png(std::span<const std::byte> file, const ImageShape& shape,
+                std::span<std::byte> pixels) {
+  Reader reader(file);
+  check_image_shape(reader.header(), &shape);
+  reader.rows(shape, pixels);
+}
+
+std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::byte> pixels) {
+  check_encodable(shape, pixels);
+  return Writer().write(shape, pixels);
+}
+
+}  // namespace forebay

@@ -1,0 +1,75 @@
+#include "forebay/loader.hpp"
+
+#include <utility>
+
+#include "loader/pipeline.hpp"
+
+namespace forebay {
+
+Batch::Batch(Batch&& other) noexcept
+    : pipeline_(std::move(other.pipeline_)),
+      samples_(std::exchange(other.samples_, {})),
+      iteration_(other.iteration_),
+      epoch_(other.epoch_) {}
+
+Batch& Batch::operator=(Batch&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  pipeline_ = std::move(other.pipeline_);
+  samples_ = std::exchange(other.samples_, {});
+  iteration_ = other.iteration_;
+  epoch_ = other.epoch_;
+  return *this;
+}
+
+Batch::~Batch() { release(); }
+
+void Batch::release() {
+  samples_.clear();
+  if (const auto pipeline = std::exchange(pipeline_, nullptr)) pipeline->release(iteration_);
+}
+
+Loader Loader::open(std::shared_ptr<Communicator> comm, const std::string& dataset,
+                    const LoaderOptions& options, Trace* trace) {
+  return Loader(std::make_shared<Pipeline>(*comm, dataset, options, trace));
+}
+
+Loader::Loader(std::shared_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
+Loader::Loader(Loader&&) noexcept = default;
+
+Loader& Loader::operator=(Loader&& other) noexcept {
+  std::swap(pipeline_, other.pipeline_);
+  return *this;
+}
+
+Loader::~Loader() {
+  if (pipeline_) pipeline_->close();
+}
+
+std::optional<Batch> Loader::next() {
+  Batch batch;
+  batch.iteration_ = pipeline_->iteration();
+  auto samples = pipeline_->next();
+  if (!samples) return std::nullopt;
+  batch.samples_ = std::move(*samples);
+  if (!batch.samples_.empty()) {
+    batch.epoch_ = pipeline_->order().epoch(batch.samples_.front().global);
+  }
+  batch.pipeline_ = pipeline_;
+  return batch;
+}
+
+void Loader::decode(const Batch& batch, std::span<const std::span<std::byte>> fields) {
+  pipeline_->decode(batch.samples(), fields);
+}
+
+void Loader::check() { pipeline_->check(); }
+void Loader::fail(const Error& error) { pipeline_->fail(error); }
+std::uint64_t Loader::entries() const { return pipeline_->order().entries(); }
+const Schema& Loader::schema() const { return pipeline_->schema(); }
+const StridedOrder& Loader::order() const { return pipeline_->order(); }
+std::string Loader::explain() const { return pipeline_->explain(); }
+LoaderStatistics Loader::statistics() const { return pipeline_->statistics(); }
+std::string Loader::state() const { return pipeline_->state(); }
+
+}  // namespace forebay

@@ -1,0 +1,245 @@
+#include "loader/pipeline.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/number_text.hpp"
+#include "loader/state.hpp"
+
+namespace forebay {
+namespace {
+
+// Every wait looks up this often, for failures and for shutdown.
+constexpr std::chrono::milliseconds kSlice{100};
+
+double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+std::int64_t overlap(const Interval& a, const Interval& b) {
+  return std::max<std::int64_t>(0, std::min(a.end_ns, b.end_ns) - std::max(a.begin_ns, b.begin_ns));
+}
+
+}  // namespace
+
+Pipeline::~Pipeline() { close(); }
+
+void Pipeline::close() {
+  if (closed_) return;
+  closed_ = true;
+  reader_.request_stop();
+  stage_->close(local_rank_, root_);
+  reader_.stop();
+}
+
+void Pipeline::fail(const Error& error) {
+  board_->fail(error);
+  stage_->wake();
+}
+
+// The reading thread -----------------------------------------------------------------------------
+
+void Pipeline::run_reader(const std::stop_token& stop) {
+  const Where here{.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = comm_->rank()};
+  try {
+    read_windows(stop);
+  } catch (const Error& error) {
+    fail(error.within(here));
+  } catch (const std::exception& error) {
+    fail(Error(ErrorKind::io, error.what(), "", here));
+  }
+}
+
+void Pipeline::read_windows(const std::stop_token& stop) {
+  WindowReader reader(*source_, *plan_, *stage_, root_, read_figures_);
+  const std::uint64_t coalesce = options_.coalesce;
+  const std::uint64_t end = options_.iterations > 0 ? options_.iterations : UINT64_MAX;
+  for (std::uint64_t window = options_.first_iteration / coalesce; window * coalesce < end;
+       ++window) {
+    const auto blocked = wait_for_buffer(window, stop);
+    if (!blocked) return;
+    const TraceSpan span(trace_, "read", window);
+    reader.fill(window, std::min(coalesce, end - window * coalesce), *blocked);
+  }
+}
+
+// How long the consumers compute is theirs to decide, so this wait has no deadline of its own: it
+// ends with the loader, with a failure, or with the death of a rank, which ends up on the board.
+std::optional<Interval> Pipeline::wait_for_buffer(std::uint64_t window,
+                                                  const std::stop_token& stop) {
+  const TraceSpan span(trace_, "wait for buffer", window);
+  Interval blocked{.begin_ns = now_ns(), .end_ns = 0};
+  while (!stop.stop_requested() && !board_->failed()) {
+    if (stage_->wait_free(window, kSlice)) {
+      blocked.end_ns = now_ns();
+      return blocked;
+    }
+    if (comm_->concurrent()) board_->poll();
+  }
+  return std::nullopt;
+}
+
+// The consumer -----------------------------------------------------------------------------------
+
+std::optional<std::vector<Sample>> Pipeline::next() {
+  board_->check();
+  if (options_.iterations > 0 && iteration_ >= options_.iterations) return std::nullopt;
+  require_free_buffer();
+  wait_for_data();
+  auto samples = samples_of(iteration_);
+  held_.push_back(iteration_);
+  if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
+  figures_.samples += samples.size();
+  for (const Sample& sample : samples) figures_.bytes_delivered += sample.value.size();
+  ++iteration_;
+  return samples;
+}
+
+void Pipeline::require_free_buffer() const {
+  if (held_.empty()) return;
+  const std::uint64_t oldest = held_.front() / options_.coalesce;
+  const auto buffers = static_cast<std::uint64_t>(options_.buffers);
+  if (iteration_ / options_.coalesce < oldest + buffers) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("all {} buffers hold batches that were not released", buffers),
+              "release batches before asking for the next, or raise buffers");
+}
+
+void Pipeline::wait_for_data() {
+  Interval waited{.begin_ns = now_ns(), .end_ns = 0};
+  const std::int64_t deadline =
+      waited.begin_ns + std::chrono::nanoseconds(options_.timeout).count();
+  while (!stage_->wait_published(iteration_, kSlice)) {
+    board_->poll();
+    board_->check();
+    if (now_ns() < deadline) continue;
+    fail(Error(ErrorKind::communication,
+               fmt::format("no data for iteration {} after {}", iteration_, options_.timeout),
+               "check the file system and the reading rank, or raise --timeout",
+               {.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = comm_->rank()}));
+  }
+  waited.end_ns = now_ns();
+  account_wait(waited);
+}
+
+// Waiting while the root itself waits for a buffer means waiting for a slower rank; the rest of
+// the wait is I/O that did not hide behind computing.
+void Pipeline::account_wait(Interval waited) {
+  const std::int64_t skew = overlap(waited, stage_->last_blocked());
+  figures_.skew_seconds += seconds(skew);
+  figures_.exposed_seconds += seconds(waited.end_ns - waited.begin_ns - skew);
+  if (trace_ != nullptr) {
+    trace_->add_span("wait for data", waited.begin_ns, waited.end_ns, iteration_);
+  }
+}
+
+std::vector<Sample> Pipeline::samples_of(std::uint64_t iteration) const {
+  const Run run = plan_->order().run(comm_->rank(), iteration);
+  std::vector<Sample> samples;
+  samples.reserve(run.count);
+  for (std::uint64_t k = 0; k < run.count; ++k) samples.push_back(sample_at(iteration, run, k));
+  return samples;
+}
+
+Sample Pipeline::sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const {
+  const StageEntry& entry =
+      stage_->entry(iteration / options_.coalesce, plan_->entry(local_rank_, iteration, position));
+  const std::uint64_t global = run.first + position;
+  if (entry.sample != plan_->order().sample(global)) {
+    throw Error(ErrorKind::communication,
+                fmt::format("the stage holds sample {} where {} belongs", entry.sample,
+                            plan_->order().sample(global)),
+                "this is a fault of Forebay: please report it");
+  }
+  return {.id = entry.sample,
+          .global = global,
+          .position = position,
+          .key = stage_->key(entry),
+          .value = stage_->value(entry),
+          .repeat = false};
+}
+
+void Pipeline::release(std::uint64_t iteration) {
+  std::erase(held_, iteration);
+  if (closed_) return;
+  stage_->release(local_rank_, held_.empty() ? iteration_ : held_.front());
+}
+
+void Pipeline::decode(std::span<const Sample> samples,
+                      std::span<const std::span<std::byte>> fields) {
+  const TraceSpan trace(trace_, "decode");
+  const Stopwatch stopwatch(figures_.decode_seconds);
+  const auto& schema = codec_->schema().fields;
+  if (fields.size() != schema.size()) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} fields were asked for, samples have {}", fields.size(), schema.size()),
+        "see Loader::schema()");
+  }
+  std::vector<std::span<std::byte>> of_sample(fields.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      of_sample[f] = fields[f].subspan(i * schema[f].bytes(), schema[f].bytes());
+    }
+    try {
+      codec_->decode(samples[i].value, of_sample);
+    } catch (const Error& error) {
+      const auto key = samples[i].key;
+      fail(error.within(
+          {.file = path_,
+           .offset = {},
+           .sample = samples[i].id,
+           .key = printable_key({reinterpret_cast<const char*>(key.data()), key.size()}),
+           .rank = comm_->rank()}));
+      board_->check();
+    }
+  }
+}
+
+// Reports ----------------------------------------------------------------------------------------
+
+std::string Pipeline::explain() const {
+  const StridedOrder& order = plan_->order();
+  return fmt::format(
+      "{}: {}, engine {}; {} samples, batch {} over {} ranks, C = {}; {} buffers in {} of {} "
+      "shared "
+      "memory",
+      setup_.alone ? "lmdb" : "lmm", setup_.why, to_string(setup_.engine), order.entries(),
+      order.batch(), order.ranks(), order.coalesce(), options_.buffers,
+      format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+}
+
+std::string Pipeline::state() const {
+  return write_state({.fingerprint = fingerprint_,
+                      .coalesce = options_.coalesce,
+                      .entries = order().entries(),
+                      .segments = extended(options_.done, {.ranks = comm_->size(),
+                                                           .batch = options_.batch,
+                                                           .iterations = iteration_})});
+}
+
+LoaderStatistics Pipeline::statistics() const {
+  LoaderStatistics all = figures_;
+  const ReadTotals read = read_figures_.get();
+  all.seek_seconds = seconds(read.seek_ns);
+  all.read_seconds = seconds(read.read_ns);
+  all.wait_seconds = seconds(read.wait_ns);
+  all.requests = read.source.requests;
+  all.bytes_requested = read.source.bytes_requested;
+  all.pages_visited = read.source.pages_visited;
+  all.records_skipped = read.source.records_skipped;
+  const ProcessUsage usage = process_usage() - usage_at_open_;
+  all.voluntary_switches = usage.voluntary_switches;
+  all.involuntary_switches = usage.involuntary_switches;
+  all.minor_faults = usage.minor_faults;
+  all.major_faults = usage.major_faults;
+  all.busy_seconds = usage.user_seconds + usage.system_seconds;
+  all.elapsed_seconds = seconds(now_ns() - opened_ns_);
+  all.peak_resident_bytes = usage.peak_resident_bytes;
+  all.private_bytes = usage.private_bytes;
+  all.mapped_bytes = usage.mapped_bytes;
+  return all;
+}
+
+}  // namespace forebay

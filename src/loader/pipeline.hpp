@@ -1,0 +1,100 @@
+// What stands behind a Loader: the reading thread of a root, the stage, and the consumer's side.
+//
+//   root's I/O thread:  wait for a free buffer -> WindowReader::fill -> published -> next window
+//   every rank:         wait until published -> batch of spans into the stage -> release
+//
+// The two sides meet only in the stage and on the failure board; no MPI call is made between open
+// and the last batch, except for failure notices.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/failure_board.hpp"
+#include "comm/progress_thread.hpp"
+#include "core/placement.hpp"
+#include "core/process_usage.hpp"
+#include "core/trace.hpp"
+#include "forebay/loader.hpp"
+#include "read/read_setup.hpp"
+#include "read/stage.hpp"
+#include "read/window_plan.hpp"
+#include "read/window_reader.hpp"
+
+namespace forebay {
+
+class Pipeline {
+ public:
+  /// Collective over `comm`; see Loader::open.
+  Pipeline(Communicator& comm, const std::string& path, const LoaderOptions& options, Trace* trace);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// Waits for the samples of the next iteration; empty after the last one.
+  std::optional<std::vector<Sample>> next();
+  /// The iteration that next() gives next.
+  std::uint64_t iteration() const { return iteration_; }
+  void release(std::uint64_t iteration);
+  void decode(std::span<const Sample> samples, std::span<const std::span<std::byte>> fields);
+  /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
+  void close();
+
+  void check() const { board_->check(); }
+  void fail(const Error& error);
+
+  const StridedOrder& order() const { return plan_->order(); }
+  const Schema& schema() const { return codec_->schema(); }
+  std::string explain() const;
+  std::string state() const;
+  LoaderStatistics statistics() const;
+
+ private:
+  void connect(Communicator& comm);
+  void open_data();
+  void agree_on_data();
+  void make_stage();
+  void start();
+
+  void run_reader(const std::stop_token& stop);
+  void read_windows(const std::stop_token& stop);
+  std::optional<Interval> wait_for_buffer(std::uint64_t window, const std::stop_token& stop);
+  void wait_for_data();
+  void require_free_buffer() const;
+  void account_wait(Interval waited);
+  std::vector<Sample> samples_of(std::uint64_t iteration) const;
+  Sample sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const;
+
+  std::string path_;
+  LoaderOptions options_;
+  Trace* trace_;
+  std::int64_t opened_ns_;
+  ProcessUsage usage_at_open_;
+
+  std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
+  std::shared_ptr<Communicator> group_;  ///< the ranks that share the stage
+  std::vector<int> group_ranks_;         ///< their ranks in comm_
+  int root_ = -1;                        ///< this rank's root number, -1 when it does not read
+  ReadSetup setup_;
+  std::unique_ptr<FailureBoard> board_;
+  std::unique_ptr<RecordSource> source_;
+  std::string fingerprint_;
+  std::shared_ptr<const Codec> codec_;
+  std::optional<WindowPlan> plan_;
+  std::unique_ptr<Stage> stage_;
+
+  int local_rank_ = 0;  ///< in the group
+  std::uint64_t iteration_ = 0;
+  std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released
+  LoaderStatistics figures_;        ///< the consumer's part
+  ReadFigures read_figures_;
+  bool closed_ = false;
+  // Last, so that they end before what they use.
+  std::unique_ptr<ProgressThread> progress_;
+  ProgressThread::Registration notices_;
+  HelperThread reader_;
+};
+
+}  // namespace forebay
