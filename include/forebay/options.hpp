@@ -39,6 +39,9 @@ struct LoaderOptions {
   std::uint64_t coalesce = 1;
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
   std::uint64_t iterations = 0;
+  /// The same in epochs: the last batch is the one that reaches the end of that many; 0 = no end.
+  /// Give this or `iterations`.
+  std::uint64_t epochs = 0;
   /// First iteration to deliver. resume_options() sets it, and the two below.
   std::uint64_t first_iteration = 0;
   /// Finished stretches with other ranks or batch sizes: the order goes on behind them.

@@ -51,7 +51,7 @@ class StridedOrder {
 
   std::uint64_t sample(std::uint64_t position) const { return position % entries_; }
   std::uint64_t epoch(std::uint64_t position) const { return position / entries_; }
-  /// Iterations until `epochs` epochs are covered, counted from `start`.
+  /// Iterations from `start` on until `epochs` epochs of the whole order are covered.
   std::uint64_t iterations(std::uint64_t epochs) const;
 
  private:

@@ -16,5 +16,6 @@ namespace forebay {
 void add_pack_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
+void add_samples_command(CLI::App& app);
 
 }  // namespace forebay

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/mpi_main.hpp"
 #include "cli/output.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
@@ -16,6 +17,7 @@ void add_commands(CLI::App& app) {
   add_pack_command(app);
   add_inspect_command(app);
   add_verify_command(app);
+  add_samples_command(app);
 }
 
 /// The command whose help explains what went wrong.
@@ -36,11 +38,16 @@ int run(int argc, char** argv) {
     return kFine;
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
+  } catch (const CLI::RuntimeError& ended) {  // the command has said what there was to say
+    return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    print_error(fmt::format("{}; see '{}'", error.what(), help_command(app)));
+    // All ranks of a job fail here alike: one line is enough.
+    if (launched_rank() == 0) {
+      print_error(fmt::format("{}; see '{}'", error.what(), help_command(app)));
+    }
     return kUsage;
   } catch (const Error& error) {
-    print_error(error.what());
+    if (launched_rank() == 0) print_error(error.what());
     return error.kind() == ErrorKind::usage ? kUsage : kFailed;
   } catch (const std::exception& error) {
     print_error(error.what());

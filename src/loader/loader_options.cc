@@ -59,6 +59,9 @@ const std::array kEntries = {
     Entry{{"iterations", "T", "iterations to deliver (default 0: no end)"},
           [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
           [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
+    Entry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
+          [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
+          [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
     Entry{{"strategy", "NAME", "auto, lmm (one root a node reads), lmdb (baseline)"},
           [](LoaderOptions& o, std::string_view t) { o.strategy = parse_strategy(t); },
           [](const LoaderOptions& o) { return std::string(to_string(o.strategy)); }},
@@ -158,6 +161,9 @@ void LoaderOptions::validate(int ranks) const {
     throw Error(ErrorKind::usage,
                 fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
                 "give --batch at least the number of ranks");
+  }
+  if (iterations > 0 && epochs > 0) {
+    throw Error(ErrorKind::usage, "iterations and epochs exclude each other", "give one of them");
   }
   if (iterations > 0 && first_iteration > iterations) {
     throw Error(

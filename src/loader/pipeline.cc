@@ -38,6 +38,11 @@ void Pipeline::fail(const Error& error) {
   stage_->wake();
 }
 
+void Pipeline::check() {
+  board_->poll();
+  board_->check();
+}
+
 // The reading thread -----------------------------------------------------------------------------
 
 void Pipeline::run_reader(const std::stop_token& stop) {
@@ -54,13 +59,13 @@ void Pipeline::run_reader(const std::stop_token& stop) {
 void Pipeline::read_windows(const std::stop_token& stop) {
   WindowReader reader(*source_, *plan_, *stage_, root_, read_figures_);
   const std::uint64_t coalesce = options_.coalesce;
-  const std::uint64_t end = options_.iterations > 0 ? options_.iterations : UINT64_MAX;
+  const std::uint64_t windows = end_ / coalesce + (end_ % coalesce > 0 ? 1 : 0);
   for (std::uint64_t window = options_.first_iteration / coalesce; window * coalesce < end;
        ++window) {
     const auto blocked = wait_for_buffer(window, stop);
     if (!blocked) return;
     const TraceSpan span(trace_, "read", window);
-    reader.fill(window, std::min(coalesce, end - window * coalesce), *blocked);
+    reader.fill(window, std::min(coalesce, end_ - window * coalesce), *blocked);
   }
 }
 
@@ -84,7 +89,7 @@ std::optional<Interval> Pipeline::wait_for_buffer(std::uint64_t window,
 
 std::optional<std::vector<Sample>> Pipeline::next() {
   board_->check();
-  if (options_.iterations > 0 && iteration_ >= options_.iterations) return std::nullopt;
+  if (iteration_ >= end_) return std::nullopt;
   require_free_buffer();
   wait_for_data();
   auto samples = samples_of(iteration_);

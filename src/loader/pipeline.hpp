@@ -42,7 +42,7 @@ class Pipeline {
   /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
   void close();
 
-  void check() const { board_->check(); }
+  void check();
   void fail(const Error& error);
 
   const StridedOrder& order() const { return plan_->order(); }
@@ -85,6 +85,7 @@ class Pipeline {
   std::optional<WindowPlan> plan_;
   std::unique_ptr<Stage> stage_;
 
+  std::uint64_t end_ = 0;  ///< iterations in all
   int local_rank_ = 0;  ///< in the group
   std::uint64_t iteration_ = 0;
   std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released

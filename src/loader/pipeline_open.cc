@@ -122,6 +122,9 @@ void Pipeline::agree_on_data() {
     const StridedOrder order(facts.entries, comm_->size(), options_.batch, options_.coalesce,
                              start_position(options_.done));
     plan_.emplace(order, group_ranks_, setup_.roots);
+    end_ = options_.iterations;
+    if (options_.epochs > 0) end_ = order.iterations(options_.epochs);
+    if (options_.iterations == 0 && options_.epochs == 0) end_ = UINT64_MAX;
   });
 }
 

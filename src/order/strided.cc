@@ -55,12 +55,13 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 }
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
+  const std::uint64_t end = epochs * entries_;
+  if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at
   // all; where it is, it takes all C iterations.
-  const std::uint64_t wanted = epochs * entries_;
-  const std::uint64_t rest = wanted % (coalesce_ * batch_);
-  const std::uint64_t turns = (rest + share(0) - 1) / share(0);
-  return wanted / (coalesce_ * batch_) * coalesce_ + std::min(turns, coalesce_);
+  const std::uint64_t window = coalesce_ * batch_;
+  const std::uint64_t turns = ((end - start_) % window + share(0) - 1) / share(0);
+  return (end - start_) / window * coalesce_ + std::min(turns, coalesce_);
 }
 
 }  // namespace forebay

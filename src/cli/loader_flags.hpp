@@ -1,0 +1,15 @@
+// The flags that every command with a loader shares, made from the loader's own option table.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "forebay/options.hpp"
+
+namespace forebay {
+
+/// Adds --batch, --strategy, ... to `command`; what is given ends up in `options`, which must live
+/// as long as the parser. `leave_out` names options that the command has in a form of its own.
+void add_loader_flags(CLI::App& command, LoaderOptions& options,
+                      const std::vector<std::string_view>& leave_out = {});
+
+}  // namespace forebay

@@ -1,0 +1,81 @@
+#include "cli/mpi_main.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "cli/output.hpp"
+#include "forebay/error.hpp"
+#include "forebay/mpi.hpp"
+
+namespace forebay {
+namespace {
+
+int exit_code(const Error& error) { return error.kind() == ErrorKind::usage ? 2 : 1; }
+
+/// One rank speaks for all: the one that failed, or rank 0 where that one may be dead.
+bool speaks(const Error& error, int rank) {
+  const bool by_first = error.where().rank < 0 || error.kind() == ErrorKind::communication;
+  return rank == (by_first ? 0 : error.where().rank);
+}
+
+/// MPI_Finalize may wait for ever for operations that a failure has cut off.
+void limit_finalize(int code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    std::_Exit(code);
+  }).detach();
+}
+
+void end_failed_job(Communicator& at_exit, int code) {
+  at_exit.set_timeout(std::chrono::seconds(5));
+  try {
+    at_exit.barrier();
+  } catch (const Error&) {
+    MPI_Abort(MPI_COMM_WORLD, code);
+  }
+  limit_finalize(code);
+}
+
+int run_alone(const std::function<int(std::shared_ptr<Communicator>)>& body) {
+  try {
+    return body(self_communicator());
+  } catch (const Error& error) {
+    print_error(error.what());
+    return exit_code(error);
+  }
+}
+
+}  // namespace
+
+int run_collective_main(const std::function<int(std::shared_ptr<Communicator>)>& body) {
+  if (!launched_by_mpi()) return run_alone(body);
+  MpiSession session;
+  const auto world = session.world();
+  // Of its own, since a failure may leave others in the middle of an operation on `world`.
+  const auto at_exit = world->split(0, world->rank());
+  int code = 0;
+  try {
+    code = body(world);
+  } catch (const Error& error) {
+    if (speaks(error, world->rank())) print_error(error.what());
+    code = exit_code(error);
+    end_failed_job(*at_exit, code);
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return code;
+}
+
+int launched_rank() {
+  constexpr std::array kVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  for (const char* variable : kVariables) {
+    if (const char* text = std::getenv(variable)) return std::atoi(text);
+  }
+  return 0;
+}
+
+}  // namespace forebay

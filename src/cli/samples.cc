@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/loader_flags.hpp"
+#include "cli/mpi_main.hpp"
+#include "cli/output.hpp"
+#include "cli/sample_lines.hpp"
+#include "core/trace.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+struct SamplesFlags {
+  std::string dataset;
+  std::string order = "strided";
+  std::string output;
+  std::string trace;
+  bool decode = false;
+  bool statistics = false;
+  bool json = false;  ///< accepted for uniformity: the output is JSON lines in any case
+  LoaderOptions loader;
+};
+
+/// The lines go to a file or to stdout; only rank 0 writes.
+class LineFile {
+ public:
+  explicit LineFile(const std::string& path) : path_(path.empty() ? "standard output" : path) {
+    file_ = path.empty() ? stdout : std::fopen(path.c_str(), "we");
+    if (file_ == nullptr) fail();
+  }
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  ~LineFile() {
+    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  }
+  void write(std::span<const std::byte> text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
+  }
+  void flush() {
+    if (std::fflush(file_) != 0) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(errno)),
+                "check the path and the free space",
+                {.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+  }
+
+  std::string path_;
+  std::FILE* file_;
+};
+
+/// Decodes batches into one contiguous array a field, and digests them sample by sample.
+class Decoded {
+ public:
+  explicit Decoded(const Schema& schema) : schema_(schema), arrays_(schema.fields.size()) {}
+
+  void decode(Loader& loader, const Batch& batch) {
+    std::vector<std::span<std::byte>> spans;
+    for (std::size_t f = 0; f < arrays_.size(); ++f) {
+      arrays_[f].resize(batch.samples().size() * schema_.fields[f].bytes());
+      spans.emplace_back(arrays_[f]);
+    }
+    loader.decode(batch, spans);
+  }
+
+  std::uint64_t digest_of(std::size_t sample) const {
+    std::vector<std::byte> fields;
+    for (std::size_t f = 0; f < arrays_.size(); ++f) {
+      const std::uint64_t size = schema_.fields[f].bytes();
+      const auto field = std::span(arrays_[f]).subspan(sample * size, size);
+      fields.insert(fields.end(), field.begin(), field.end());
+    }
+    return digest(fields);
+  }
+
+ private:
+  Schema schema_;
+  std::vector<std::vector<std::byte>> arrays_;
+};
+
+std::string lines_of(Loader& loader, const Batch& batch, int rank, Decoded* decoded) {
+  if (decoded != nullptr) decoded->decode(loader, batch);
+  std::string lines;
+  for (std::size_t i = 0; i < batch.samples().size(); ++i) {
+    const Sample& sample = batch.samples()[i];
+    std::uint64_t fields = 0;
+    if (decoded != nullptr) fields = decoded->digest_of(i);
+    lines += sample_line(sample, loader.order().epoch(sample.global), batch.iteration(), rank,
+                         decoded != nullptr ? &fields : nullptr);
+  }
+  return lines;
+}
+
+void print_statistics(Communicator& comm, const Loader& loader) {
+  const LoaderStatistics mine = loader.statistics();
+  std::vector<LoaderStatistics> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (comm.rank() != 0) return;
+  std::string ranks;
+  for (const auto& rank : all) ranks += (ranks.empty() ? "" : ",") + to_json(rank);
+  fmt::print(stderr, "{{\"all\":{},\"ranks\":[{}]}}\n", to_json(combine(all)), ranks);
+}
+
+void collect_trace(Communicator& comm, const Trace& trace, const std::string& path) {
+  const std::string mine = trace.events();
+  std::vector<std::string> all;
+  for (const auto& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
+    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  if (comm.rank() == 0) write_trace(path, all);
+}
+
+void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags) {
+  std::unique_ptr<LineFile> file;
+  if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
+  std::unique_ptr<Decoded> decoded;
+  if (flags.decode) decoded = std::make_unique<Decoded>(loader.schema());
+  while (const auto batch = loader.next()) {
+    const std::string lines = lines_of(loader, *batch, comm.rank(), decoded.get());
+    for (const auto& of_rank : comm.gather(std::as_bytes(std::span(lines)), 0)) {
+      file->write(of_rank);
+    }
+  }
+  if (file) file->flush();
+}
+
+int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
+  std::unique_ptr<Trace> trace;
+  if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
+  Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());
+  comm->set_interrupt([&loader] { loader.check(); });
+  try {
+    print_batches(*comm, loader, flags);
+    if (flags.statistics) print_statistics(*comm, loader);
+    if (trace) collect_trace(*comm, *trace, flags.trace);
+  } catch (const Error& error) {
+    comm->set_interrupt({});
+    loader.fail(error);
+    loader.check();
+  }
+  comm->set_interrupt({});
+  return 0;
+}
+
+void check_flags(const SamplesFlags& flags) {
+  if (flags.order != "strided") {
+    throw Error(ErrorKind::usage, fmt::format("there is no order '{}'", flags.order),
+                "this version has: strided");
+  }
+  if (flags.loader.batch == 0) {
+    throw Error(ErrorKind::usage, "--batch is missing", "give the samples of a global batch");
+  }
+}
+
+}  // namespace
+
+void add_samples_command(CLI::App& app) {
+  auto flags = std::make_shared<SamplesFlags>();
+  CLI::App* command = app.add_subcommand(
+      "samples", "Print what each rank gets, one JSON line a sample; run it under mpirun");
+  command->add_option("dataset", flags->dataset, "Data set: DIR, FILE, or either with #name")
+      ->required();
+  command->add_option("--order", flags->order, "Order of the samples: strided");
+  command->add_flag("--decode", flags->decode, "Decode each sample and add a digest of its fields");
+  command->add_option("--output", flags->output, "File for the lines (default: standard output)");
+  command->add_flag("--stats", flags->statistics, "Print the loader's figures as JSON on stderr");
+  command->add_option("--trace", flags->trace, "Write a timeline for Perfetto to this file");
+  command->add_flag("--json", flags->json, "Accepted: the output is JSON lines in any case");
+  add_loader_flags(*command, flags->loader);
+  command->callback([flags] {
+    check_flags(*flags);
+    if (flags->loader.iterations == 0 && flags->loader.epochs == 0) flags->loader.epochs = 1;
+    const int code = run_collective_main(
+        [&](const std::shared_ptr<Communicator>& comm) { return run_samples(comm, *flags); });
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace forebay

@@ -1,0 +1,85 @@
+#include "format/lmdb/baseline_source.hpp"
+
+#include <fmt/format.h>
+
+namespace forebay::lmdb {
+namespace {
+
+constexpr int kAttempts = 20;
+
+}  // namespace
+
+BaselineSource::BaselineSource(const std::string& path) : path_(path) {
+  const DatasetPath resolved = resolve_dataset_path(path);
+  // Our own look at the file comes first: its errors are clearer than liblmdb's.
+  Database::open(open_snapshot(resolved, Engine::pread, nullptr), resolved.name, false);
+  const auto environment = shared_reader_environment(resolved);
+  const MDB_dbi dbi = open_for_readers(environment, resolved.name);
+  for (int attempt = 1; !database_; ++attempt) {
+    slot_.reset();  // its state may be two commits old already
+    slot_ = std::make_shared<const ReaderSlot>(environment);
+    try {
+      database_ = std::make_unique<Database>(
+          Database::open(open_snapshot(resolved, Engine::pread, slot_), resolved.name, false));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::changed || attempt == kAttempts) throw;
+    }
+  }
+  check_lmdb(mdb_cursor_open(slot_->txn(), dbi, &cursor_), "mdb_cursor_open", path_);
+}
+
+BaselineSource::~BaselineSource() {
+  if (cursor_ != nullptr) mdb_cursor_close(cursor_);
+}
+
+void BaselineSource::step(MDB_cursor_op operation) {
+  check_lmdb(mdb_cursor_get(cursor_, &key_, &value_, operation), "mdb_cursor_get", path_);
+  on_ = operation == MDB_FIRST ? 0 : on_ + 1;
+  // Keys lie on the leaf, so their address tells when the cursor has come to another page.
+  const auto leaf = reinterpret_cast<std::uintptr_t>(key_.mv_data) / database_->page_size();
+  if (leaf == leaf_) return;
+  leaf_ = leaf;
+  ++counters_.pages_visited;
+  counters_.bytes_requested += database_->page_size();
+}
+
+void BaselineSource::move_to(std::uint64_t sample) {
+  if (on_ == kUnknownSample || sample < on_) step(MDB_FIRST);
+  while (on_ < sample) step(MDB_NEXT);
+}
+
+void BaselineSource::seek(std::uint64_t sample) {
+  if (sample >= entries()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("record {} is not among the {} records", sample, entries()), {},
+                {.file = path_});
+  }
+  const std::uint64_t from = on_ == kUnknownSample || sample < on_ ? 0 : on_;
+  move_to(sample);
+  counters_.records_skipped += sample - from;
+  position_ = sample;
+}
+
+void BaselineSource::count_value() {
+  const auto begin = reinterpret_cast<std::uintptr_t>(value_.mv_data);
+  if (value_.mv_size == 0 || begin / database_->page_size() == leaf_) return;
+  const std::uint64_t pages = overflow_pages(value_.mv_size, database_->page_size());
+  counters_.pages_visited += pages;
+  counters_.bytes_requested += pages * database_->page_size();
+}
+
+void BaselineSource::read(std::uint64_t count, const RecordSink& sink) {
+  if (count > entries() || position_ > entries() - count) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} records from {} on leave the {} records", count, position_, entries()), {},
+        {.file = path_});
+  }
+  for (const std::uint64_t end = position_ + count; position_ < end; ++position_) {
+    move_to(position_);
+    count_value();
+    sink({.sample = position_, .key = to_span(key_), .value = to_span(value_)});
+  }
+}
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,51 @@
+// The baseline: records through liblmdb, as a training framework reads them.
+//
+// Skipping goes record by record with MDB_NEXT, and back to the first record to go backwards, as
+// Caffe's data layer does: each rank walks over the records of all others. It reads through
+// liblmdb's own mapping, so a fault there (file cut, device gone) kills the process: that is
+// liblmdb's behaviour, which this engine exists to be compared with.
+#pragma once
+
+#include <lmdb.h>
+
+#include <memory>
+#include <string>
+
+#include "format/lmdb/database.hpp"
+#include "format/lmdb/liblmdb.hpp"
+#include "format/record_source.hpp"
+
+namespace forebay::lmdb {
+
+/// Local, one thread at a time.
+class BaselineSource final : public RecordSource {
+ public:
+  explicit BaselineSource(const std::string& path);
+  ~BaselineSource() override;
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t entries() const override { return database_->entries(); }
+  DatasetFingerprint fingerprint() const override { return database_->fingerprint(); }
+  void seek(std::uint64_t sample) override;
+  void read(std::uint64_t count, const RecordSink& sink) override;
+  void check_unchanged() override { database_->check_unchanged(); }
+  SourceCounters counters() const override { return counters_; }
+
+ private:
+  void step(MDB_cursor_op operation);
+  void move_to(std::uint64_t sample);
+  void count_value();
+
+  std::string path_;
+  std::shared_ptr<const ReaderSlot> slot_;
+  std::unique_ptr<Database> database_;  ///< headers of the same snapshot, for what liblmdb hides
+  MDB_cursor* cursor_ = nullptr;
+  MDB_val key_{};
+  MDB_val value_{};
+  std::uintptr_t leaf_ = 0;            ///< address of the leaf, in pages
+  std::uint64_t on_ = kUnknownSample;  ///< the sample that the cursor is on
+  std::uint64_t position_ = 0;
+  SourceCounters counters_;
+};
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,175 @@
+#include "format/lmdb/database.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "format/lmdb/liblmdb.hpp"
+
+namespace forebay::lmdb {
+namespace {
+
+constexpr int kAttempts = 20;
+constexpr std::size_t kNamesInMessage = 20;
+
+std::string to_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void refuse_duplicates(const TreeHeader& header, const std::string& file) {
+  if ((header.flags & kTreeDuplicates) == 0) return;
+  throw Error(ErrorKind::unsupported,
+              "the database holds several values a key (MDB_DUPSORT), so it has no sample order",
+              "write it anew with one value a key", {.file = file});
+}
+
+/// Names of trees in the main tree; stops at the first plain record when `only_leading`.
+std::vector<std::string> list_names(Tree& main, bool only_leading) {
+  std::vector<std::string> names;
+  Cursor cursor = main.first();
+  for (bool more = cursor.valid(); more; more = main.next(cursor)) {
+    const Node node = main.node(cursor);
+    if (node.is_tree()) {
+      names.push_back(to_text(node.key));
+    } else if (only_leading) {
+      return {};
+    }
+  }
+  return names;
+}
+
+std::string joined(std::vector<std::string> names) {
+  const std::size_t all = names.size();
+  names.resize(std::min(all, kNamesInMessage));
+  for (std::string& name : names) name = printable_key(name);
+  return fmt::format("{}{}", fmt::join(names, ", "), all > kNamesInMessage ? ", ..." : "");
+}
+
+void refuse_container(Tree& main, const std::string& file) {
+  // A main database that starts with a plain record is a data set; this keeps open cheap.
+  const auto names = list_names(main, true);
+  if (names.empty()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the main database only holds named ones: {}", joined(names)),
+              fmt::format("choose one by path#name, for example #{}", printable_key(names.front())),
+              {.file = file});
+}
+
+TreeHeader find_named(Tree& main, const Snapshot& snapshot, const std::string& name) {
+  const std::string& file = snapshot.file().path();
+  const auto key = std::as_bytes(std::span(name));
+  const Cursor cursor = main.seek(key);
+  const bool found = cursor.valid() && compare_keys(main.node(cursor).key, key, 0) == 0;
+  if (!found || !main.node(cursor).is_tree()) {
+    const auto names = list_names(main, false);
+    throw Error(ErrorKind::not_found, fmt::format("no database is named '{}'", printable_key(name)),
+                names.empty() ? std::string("leave out the '#': there are no named databases")
+                              : fmt::format("choose one of: {}", joined(names)),
+                {.file = file});
+  }
+  const TreeHeader header = decode_tree_header(main.node(cursor).data);
+  const std::string fault =
+      impossible(header, snapshot.meta().last_page, snapshot.file_pages(), snapshot.page_size());
+  if (!fault.empty()) {
+    throw Error(ErrorKind::corrupt, fmt::format("database '{}': {}", printable_key(name), fault),
+                "restore the file from a copy",
+                {.file = file, .offset = cursor.leaf().page * snapshot.page_size()});
+  }
+  return header;
+}
+
+/// A mapping covers the size at open; a writer may have made the file longer since.
+bool covers(const File& file, const Snapshot& snapshot) {
+  const auto map = file.map();
+  const std::uint64_t wanted = (snapshot.meta().last_page + 1) * snapshot.page_size();
+  return map.empty() || map.size() >= std::min(wanted, file.size());
+}
+
+}  // namespace
+
+std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine,
+                                              std::shared_ptr<const ReaderSlot> required) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    auto file = open_file(path.data_file, engine);
+    auto snapshot = std::make_shared<const Snapshot>(file, required);
+    if (covers(*file, *snapshot)) return snapshot;
+  }
+  throw Error(ErrorKind::changed, "the file grows faster than it can be opened",
+              "wait until the writer is done", {.file = path.data_file});
+}
+
+std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine) {
+  // The file first: its errors are clearer than those of liblmdb.
+  read_meta_pages(*open_file(path.data_file, Engine::pread));
+  for (int attempt = 0; attempt + 1 < kAttempts; ++attempt) {
+    const auto slot = ReaderSlot::try_hold(path);
+    if (!slot) break;
+    try {
+      return open_snapshot(path, engine, slot);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::changed) throw;  // else two commits were quicker than we
+    }
+  }
+  return open_snapshot(path, engine, nullptr);
+}
+
+Database::Database(std::shared_ptr<const Snapshot> snapshot, std::unique_ptr<PageReader> pages,
+                   const TreeHeader& header, std::string name)
+    : path_(snapshot->file().path()),
+      name_(std::move(name)),
+      snapshot_(std::move(snapshot)),
+      pages_(std::move(pages)),
+      tree_(*pages_, header) {}
+
+Database Database::open(const std::string& path, Engine engine) {
+  const DatasetPath resolved = resolve_dataset_path(path);
+  Database database = open(open_snapshot(resolved, engine), resolved.name, false);
+  database.path_ = path;
+  return database;
+}
+
+Database Database::open(std::shared_ptr<const File> file, const std::string& name) {
+  return open(std::make_shared<const Snapshot>(std::move(file)), name, false);
+}
+
+Database Database::open(std::shared_ptr<const Snapshot> snapshot, const std::string& name,
+                        bool allow_named) {
+  const std::string& file = snapshot->file().path();
+  auto pages = std::make_unique<PageReader>(snapshot);
+  TreeHeader header = snapshot->meta().main_tree;
+  Tree main(*pages, header);
+  if (!name.empty()) {
+    refuse_duplicates(header, file);
+    header = find_named(main, *snapshot, name);
+  } else if (!allow_named) {
+    refuse_container(main, file);
+  }
+  refuse_duplicates(header, file);
+  return Database(std::move(snapshot), std::move(pages), header, name);
+}
+
+std::vector<std::string> Database::named_databases() {
+  Tree main(*pages_, snapshot_->meta().main_tree);
+  return list_names(main, false);
+}
+
+DatasetFingerprint Database::fingerprint() const {
+  const Meta& meta = snapshot_->meta();
+  const TreeHeader& tree = tree_.header();
+  std::string text = fmt::format(
+      "lmdb:txn={},entries={},root={},free_root={},last_page={},branch={},leaf={},overflow={},"
+      "page_size={}",
+      meta.transaction, tree.entries, static_cast<std::int64_t>(tree.root),
+      static_cast<std::int64_t>(meta.free_tree.root), meta.last_page, tree.branch_pages,
+      tree.leaf_pages, tree.overflow_pages, page_size());
+  if (!name_.empty()) text += ",name=" + printable_key(name_);
+  return {text};
+}
+
+void Database::check_unchanged() const {
+  snapshot_->file().check();
+  snapshot_->check_unchanged();
+}
+
+}  // namespace forebay::lmdb

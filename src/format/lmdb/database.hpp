@@ -1,0 +1,78 @@
+// An LMDB data set, opened for reading without liblmdb: one tree of one snapshot.
+//
+//   Database --> Snapshot (meta page, reader slot) --> File (mmap or pread)
+//            \-> Tree ------> PageReader ------------/
+//
+// It never writes, creates no file and takes no lock of its own. Where a lock file is usable it
+// holds one of liblmdb's places in the table of readers, so that a writer spares the snapshot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/lmdb/dataset_path.hpp"
+#include "format/lmdb/snapshot.hpp"
+#include "format/lmdb/tree.hpp"
+#include "format/record_source.hpp"
+
+namespace forebay::lmdb {
+
+/// One thread at a time. Copying cursors to another Database of the same snapshot is fine.
+class Database {
+ public:
+  /// Opens `path` ("DIR", "FILE", either with "#name"). Throws not_found, usage (the main database
+  /// holds only named ones and no name was given: the message lists them), unsupported, corrupt,
+  /// io, changed (a writer was quicker than every attempt).
+  static Database open(const std::string& path, Engine engine);
+  /// Opens the tree `name` (empty: main) of bytes that are at hand, taking no slot.
+  static Database open(std::shared_ptr<const File> file, const std::string& name = {});
+  /// Opens the tree `name` of a snapshot. For inspection, `allow_named` opens a main database
+  /// although it holds nothing but named ones.
+  static Database open(std::shared_ptr<const Snapshot> snapshot, const std::string& name,
+                       bool allow_named);
+
+  /// As given to open.
+  const std::string& path() const { return path_; }
+  const std::string& name() const { return name_; }
+  std::uint64_t entries() const { return tree_.entries(); }
+  unsigned depth() const { return tree_.header().empty() ? 0 : tree_.header().depth; }
+  std::uint32_t page_size() const { return snapshot_->page_size(); }
+  std::uint64_t txn_id() const { return snapshot_->meta().transaction; }
+  PageNumber last_page() const { return snapshot_->meta().last_page; }
+  bool holds_slot() const { return snapshot_->slot() != nullptr; }
+  DatasetFingerprint fingerprint() const;
+
+  /// Names of the named databases, in key order. Walks the whole main tree.
+  std::vector<std::string> named_databases();
+
+  Tree& tree() { return tree_; }
+  PageReader& pages() { return *pages_; }
+  const PageReader& pages() const { return *pages_; }
+  const Snapshot& snapshot() const { return *snapshot_; }
+  const std::shared_ptr<const Snapshot>& shared_snapshot() const { return snapshot_; }
+
+  /// Throws changed when a writer may have recycled pages of the snapshot, io when a mapping
+  /// faulted. Call after bytes were used and before they are trusted.
+  void check_unchanged() const;
+
+ private:
+  Database(std::shared_ptr<const Snapshot> snapshot, std::unique_ptr<PageReader> pages,
+           const TreeHeader& header, std::string name);
+
+  std::string path_;
+  std::string name_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<PageReader> pages_;
+  Tree tree_;
+};
+
+/// A snapshot of the newest state of `path` over `engine`, protected by a slot where possible.
+/// `required` is a slot whose state is wanted; changed is thrown when that state is gone.
+std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine);
+std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine,
+                                              std::shared_ptr<const ReaderSlot> required);
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,247 @@
+#include "format/lmdb/liblmdb.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace forebay::lmdb {
+namespace {
+
+constexpr unsigned kFileMode = 0644;
+
+ErrorKind kind_of(int code) {
+  switch (code) {
+    case MDB_NOTFOUND:
+    case ENOENT:
+      return ErrorKind::not_found;
+    case MDB_PAGE_NOTFOUND:
+    case MDB_CORRUPTED:
+    case MDB_INVALID:
+      return ErrorKind::corrupt;
+    case MDB_VERSION_MISMATCH:
+    case MDB_INCOMPATIBLE:
+      return ErrorKind::unsupported;
+    case MDB_BAD_VALSIZE:
+    case MDB_KEYEXIST:
+    case MDB_DBS_FULL:
+    case EINVAL:
+      return ErrorKind::usage;
+    case MDB_MAP_RESIZED:
+      return ErrorKind::changed;
+    default:
+      return ErrorKind::io;
+  }
+}
+
+/// Environments of this process by (process, device, inode): what liblmdb's locks hang on. The
+/// process is part of the key because a forked child must not use its parent's environment.
+/// Opening and closing happen under the mutex: a close frees the places of an environment that was
+/// opened meanwhile.
+struct ReaderRegistry {
+  using Key = std::array<std::uint64_t, 3>;
+  struct Entry {
+    std::unique_ptr<const Environment> environment;
+    std::size_t users = 0;
+  };
+  std::recursive_mutex mutex;
+  std::map<Key, Entry> entries;
+
+  void leave(const Key& key) {
+    const std::scoped_lock lock(mutex);
+    const auto found = entries.find(key);
+    if (found != entries.end() && --found->second.users == 0) entries.erase(found);
+  }
+};
+
+ReaderRegistry& reader_registry() {
+  static ReaderRegistry registry;
+  return registry;
+}
+
+/// File systems on which two processes share the lock file's memory only if they share the node.
+/// Elsewhere a place in the table of readers may be invisible to a writer on another node.
+bool on_local_file_system(const std::string& path) {
+  constexpr std::array<std::uint64_t, 9> kLocal = {
+      0xEF53 /* ext */,       0x58465342 /* xfs */,     0x9123683E /* btrfs */,
+      0x01021994 /* tmpfs */, 0x794C7630 /* overlay */, 0xF2F52010 /* f2fs */,
+      0x2FC12FC1 /* zfs */,   0x858458F6 /* ramfs */,   0x3153464A /* jfs */};
+  struct statfs info {};
+  if (::statfs(path.c_str(), &info) != 0) return false;
+  const auto type = static_cast<std::uint64_t>(info.f_type) & 0xFFFFFFFF;
+  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+}
+
+bool lock_file_usable(const DatasetPath& path) {
+  struct stat info {};
+  return ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+         ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
+}
+
+std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path) {
+  Environment::Options options{.flags = MDB_RDONLY | MDB_NOTLS};
+  if (lock_file_usable(path)) {
+    try {
+      return std::make_unique<const Environment>(path, options);
+    } catch (const Error&) {
+      // A lock file that liblmdb refuses (other version, no locks here) is as good as none.
+    }
+  }
+  options.flags |= MDB_NOLOCK;
+  return std::make_unique<const Environment>(path, options);
+}
+
+/// A busy table is left to others: half of the places stay free for them.
+bool has_room(const Environment& environment) {
+  MDB_envinfo info{};
+  if (mdb_env_info(environment.get(), &info) != MDB_SUCCESS) return false;
+  return info.me_numreaders < info.me_maxreaders / 2 + 1;
+}
+
+struct ReaderSearch {
+  std::string pid;
+  std::string transaction;
+  bool found = false;
+};
+
+/// One line of mdb_reader_list: process, thread, transaction.
+int match_reader(const char* line, void* context) {
+  auto& search = *static_cast<ReaderSearch*>(context);
+  const std::string_view text(line);
+  const auto pid_begin = text.find_first_not_of(' ');
+  const auto last = text.find_last_not_of(" \n");
+  if (pid_begin == std::string_view::npos) return 0;
+  const auto pid = text.substr(pid_begin, text.find(' ', pid_begin) - pid_begin);
+  const auto space = text.rfind(' ', last);
+  if (space == std::string_view::npos) return 0;
+  const auto transaction = text.substr(space + 1, last - space);
+  if (pid == search.pid && transaction == search.transaction) search.found = true;
+  return 0;
+}
+
+}  // namespace
+
+void check_lmdb(int code, std::string_view call, const std::string& path) {
+  if (code == MDB_SUCCESS) return;
+  throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)), {},
+              {.file = path});
+}
+
+MDB_val to_val(std::span<const std::byte> bytes) {
+  // liblmdb takes pointers to what it only reads as non-const.
+  return {bytes.size(), const_cast<std::byte*>(bytes.data())};
+}
+
+std::span<const std::byte> to_span(const MDB_val& val) {
+  return {static_cast<const std::byte*>(val.mv_data), val.mv_size};
+}
+
+Environment::Environment(const DatasetPath& path, const Options& options)
+    : path_(path.environment), locks_((options.flags & MDB_NOLOCK) == 0) {
+  check_lmdb(mdb_env_create(&env_), "mdb_env_create", path_);
+  int code = mdb_env_set_maxdbs(env_, options.databases);
+  if (code == MDB_SUCCESS && options.map_size != 0) {
+    code = mdb_env_set_mapsize(env_, options.map_size);
+  }
+  const unsigned flags = options.flags | (path.single_file ? MDB_NOSUBDIR : 0U);
+  if (code == MDB_SUCCESS) code = mdb_env_open(env_, path_.c_str(), flags, kFileMode);
+  if (code == MDB_SUCCESS) return;
+  mdb_env_close(std::exchange(env_, nullptr));
+  check_lmdb(code, "mdb_env_open", path_);
+}
+
+Environment::~Environment() { mdb_env_close(env_); }
+
+std::size_t Environment::map_size() const {
+  MDB_envinfo info{};
+  check_lmdb(mdb_env_info(env_, &info), "mdb_env_info", path_);
+  return info.me_mapsize;
+}
+
+void Environment::set_map_size(std::size_t bytes) {
+  check_lmdb(mdb_env_set_mapsize(env_, bytes), "mdb_env_set_mapsize", path_);
+}
+
+Transaction::Transaction(std::shared_ptr<const Environment> environment, unsigned flags)
+    : environment_(std::move(environment)) {
+  int code = mdb_txn_begin(environment_->get(), nullptr, flags, &txn_);
+  if (code == MDB_READERS_FULL) {
+    // Places of processes that were killed are given back only when somebody asks.
+    int dead = 0;
+    mdb_reader_check(environment_->get(), &dead);
+    code = mdb_txn_begin(environment_->get(), nullptr, flags, &txn_);
+  }
+  check_lmdb(code, "mdb_txn_begin", environment_->path());
+}
+
+Transaction::~Transaction() {
+  if (txn_ != nullptr) mdb_txn_abort(txn_);
+}
+
+int Transaction::commit() { return mdb_txn_commit(std::exchange(txn_, nullptr)); }
+
+MDB_dbi Transaction::open_database(const std::string& name, unsigned flags) {
+  MDB_dbi dbi = 0;
+  check_lmdb(mdb_dbi_open(txn_, name.empty() ? nullptr : name.c_str(), flags, &dbi), "mdb_dbi_open",
+             environment_->path());
+  return dbi;
+}
+
+std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path) {
+  struct stat info {};
+  if (::stat(path.data_file.c_str(), &info) != 0) {
+    throw Error(ErrorKind::not_found, "no such file", "check the path", {.file = path.data_file});
+  }
+  const ReaderRegistry::Key key = {static_cast<std::uint64_t>(::getpid()), info.st_dev,
+                                   info.st_ino};
+  ReaderRegistry& registry = reader_registry();
+  const std::scoped_lock lock(registry.mutex);
+  auto found = registry.entries.find(key);
+  if (found == registry.entries.end()) {
+    found = registry.entries.emplace(key, ReaderRegistry::Entry{open_for_reading(path), 0}).first;
+  }
+  ++found->second.users;
+  return {found->second.environment.get(),
+          [key](const Environment*) { reader_registry().leave(key); }};
+}
+
+ReaderSlot::ReaderSlot(std::shared_ptr<const Environment> environment)
+    : transaction_(std::move(environment), MDB_RDONLY) {}
+
+std::shared_ptr<const ReaderSlot> ReaderSlot::try_hold(const DatasetPath& path) {
+  if (!lock_file_usable(path) || !on_local_file_system(path.lock_file)) return nullptr;
+  try {
+    const auto environment = shared_reader_environment(path);
+    if (!environment->locks() || !has_room(*environment)) return nullptr;
+    int dead = 0;
+    mdb_reader_check(environment->get(), &dead);
+    return std::make_shared<const ReaderSlot>(environment);
+  } catch (const Error&) {
+    return nullptr;  // without a slot reading works as well, with less patience for writers
+  }
+}
+
+MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
+                         const std::string& name) {
+  // liblmdb wants such a transaction to end before another one of the process opens a database.
+  const std::scoped_lock lock(reader_registry().mutex);
+  Transaction opening(environment, MDB_RDONLY);
+  const MDB_dbi dbi = opening.open_database(name, 0);
+  check_lmdb(opening.commit(), "mdb_txn_commit", environment->path());
+  return dbi;
+}
+
+bool ReaderSlot::holds() const {
+  if (!transaction_.environment().locks()) return false;
+  ReaderSearch search{std::to_string(::getpid()), std::to_string(transaction()), false};
+  mdb_reader_list(transaction_.environment().get(), &match_reader, &search);
+  return search.found;
+}
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,105 @@
+// RAII over liblmdb, for the three things that it is used for: writing, the baseline reader, and
+// the place in the table of readers that keeps a writer from recycling the pages that we read.
+//
+// liblmdb keeps state per process: closing one environment frees the reader places of every other
+// environment of the same process over the same file. So readers of one process share one
+// environment (shared_reader_environment), and a ReaderSlot can be asked whether it still holds.
+#pragma once
+
+#include <lmdb.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "format/lmdb/dataset_path.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay::lmdb {
+
+/// Throws the Error that `code` stands for; returns when it is MDB_SUCCESS.
+void check_lmdb(int code, std::string_view call, const std::string& path);
+
+MDB_val to_val(std::span<const std::byte> bytes);
+std::span<const std::byte> to_span(const MDB_val& val);
+
+/// An open environment. Safe from many threads; a transaction is not.
+class Environment {
+ public:
+  struct Options {
+    unsigned flags = 0;
+    std::size_t map_size = 0;  ///< bytes; 0 keeps what the file says
+    unsigned databases = 16;   ///< most named databases
+  };
+  Environment(const DatasetPath& path, const Options& options);
+  ~Environment();
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  MDB_env* get() const { return env_; }
+  const std::string& path() const { return path_; }
+  bool locks() const { return locks_; }
+  std::size_t map_size() const;
+  /// No transaction may be open.
+  void set_map_size(std::size_t bytes);
+
+ private:
+  MDB_env* env_ = nullptr;
+  std::string path_;
+  bool locks_ = true;
+};
+
+/// Aborts unless committed.
+class Transaction {
+ public:
+  Transaction(std::shared_ptr<const Environment> environment, unsigned flags);
+  /// Takes over one that was begun already.
+  Transaction(std::shared_ptr<const Environment> environment, MDB_txn* begun)
+      : environment_(std::move(environment)), txn_(begun) {}
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  MDB_txn* get() const { return txn_; }
+  std::uint64_t id() const { return mdb_txn_id(txn_); }
+  const Environment& environment() const { return *environment_; }
+  /// Returns liblmdb's code: a full map is no error to the writer.
+  int commit();
+  /// Opens the main (empty name) or a named database.
+  MDB_dbi open_database(const std::string& name, unsigned flags);
+
+ private:
+  std::shared_ptr<const Environment> environment_;
+  MDB_txn* txn_ = nullptr;
+};
+
+/// This process's environment for reading `path`, opened at need and closed by its last user.
+/// Takes part in locking when `path` has a usable lock file, and creates none.
+std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path);
+
+/// Opens a database of a shared environment, for read transactions that begin afterwards.
+MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
+                         const std::string& name);
+
+/// A read transaction of liblmdb, held for as long as this object lives.
+class ReaderSlot {
+ public:
+  /// A transaction over the newest state, with a place in the table of readers unless the
+  /// environment does not lock.
+  explicit ReaderSlot(std::shared_ptr<const Environment> environment);
+
+  /// A slot that protects its state, or none: where the lock file does not exist or cannot be
+  /// written, the file system is not local to this node, or few places are left for others.
+  static std::shared_ptr<const ReaderSlot> try_hold(const DatasetPath& path);
+
+  std::uint64_t transaction() const { return transaction_.id(); }
+  MDB_txn* txn() const { return transaction_.get(); }
+  /// True while the table of readers lists this transaction.
+  bool holds() const;
+
+ private:
+  Transaction transaction_;
+};
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,61 @@
+// Pages of a snapshot by number, whichever engine brings their bytes.
+//
+// With a mapping the bytes stay in place, else they come through a ReadCache. Either way each
+// number is checked against the snapshot and the file before it is used, and damage is told apart
+// from a mapping that faulted (io) and from a writer that recycled the page (changed).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "format/lmdb/page.hpp"
+#include "format/lmdb/read_cache.hpp"
+#include "format/lmdb/snapshot.hpp"
+
+namespace forebay::lmdb {
+
+struct PageCounters {
+  std::uint64_t requests = 0;  ///< explicit reads
+  std::uint64_t bytes = 0;     ///< of those reads; with a mapping: of the pages used
+  std::uint64_t pages = 0;     ///< pages looked at, one counted again when come back to
+};
+
+/// One thread at a time.
+class PageReader final : public DamageExplainer {
+ public:
+  explicit PageReader(std::shared_ptr<const Snapshot> snapshot);
+
+  const Snapshot& snapshot() const { return *snapshot_; }
+  std::uint32_t page_size() const { return page_size_; }
+
+  /// A branch or leaf. Valid over the next few calls.
+  Page tree_page(PageNumber number);
+  /// The value of `size` bytes in the overflow run that starts at `first`. Valid until the next
+  /// call of value() where bytes are read, as long as this object where they are mapped.
+  std::span<const std::byte> value(PageNumber first, std::uint64_t size);
+  /// Header of the overflow run at `first`, checked to hold `size` bytes inside the file.
+  PageHeader overflow_header(PageNumber first, std::uint64_t size);
+
+  PageCounters counters() const;
+  Error explain(PageNumber page, const std::string& fault) const override;
+  [[noreturn]] void damaged(PageNumber page, const std::string& fault) const {
+    throw explain(page, fault);
+  }
+
+ private:
+  std::span<const std::byte> bytes(PageNumber first, std::uint64_t pages, std::uint64_t size);
+  PageHeader check_overflow(std::span<const std::byte> run, PageNumber first,
+                            std::uint64_t size) const;
+
+  std::shared_ptr<const Snapshot> snapshot_;
+  std::uint32_t page_size_;
+  std::uint64_t available_pages_;       ///< pages wholly inside the file
+  std::span<const std::byte> map_;      ///< empty when bytes are read
+  std::optional<ReadCache> cache_;      ///< when they are
+  PageNumber last_tree_page_ = kNoPage;
+  std::uint64_t pages_ = 0;
+};
+
+}  // namespace forebay::lmdb

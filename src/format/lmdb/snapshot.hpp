@@ -1,0 +1,68 @@
+// Which state of the database is read, and whether it is still there.
+//
+// A file has two meta pages, the newer of which is the state to read. A writer commits transaction
+// T + 1 by writing new pages elsewhere and then the other meta page, so the pages of state T stay
+// as they are, until they are recycled. When?
+//
+//   * Transaction F frees the pages that it replaced: pages of states up to F - 1. It records
+//     them in the free list under its own number F.
+//   * Transaction X takes pages from records with numbers below `oldest` only, and `oldest` is the
+//     smaller of X - 1 and the oldest transaction in the table of readers. So with no reader in
+//     the table, X takes pages that were freed by F <= X - 2, that is pages of states <= X - 3.
+//   * Pages of state T are thus in danger from X = T + 3 on. X may write pages, by spilling or into
+//     a writable map, as soon as it runs: once T + 2 is committed.
+//
+// So without a place in the table of readers (liblmdb gives one to its own read transactions) the
+// snapshot is intact as long as the newest committed transaction is at most T + 1. With one,
+// `oldest` stays at most T, only records F < T are taken, and any number of commits may follow.
+#pragma once
+
+#include <memory>
+
+#include "forebay/storage.hpp"
+#include "format/lmdb/layout.hpp"
+
+namespace forebay::lmdb {
+
+class ReaderSlot;
+
+/// The two meta pages as found. At least one is usable.
+struct MetaPages {
+  Meta newest;
+  std::string damaged;  ///< what is wrong with the other one; empty when both are sound
+
+  /// The sound ones, by page number.
+  std::unique_ptr<const Meta> metas[2];
+};
+
+/// Reads both meta pages. Throws unsupported or corrupt with the reason when neither is usable.
+MetaPages read_meta_pages(const File& file);
+
+/// Immutable. Safe from many threads.
+class Snapshot {
+ public:
+  /// The newest state of `file`. With a `slot`, the state that the slot holds.
+  /// Throws changed when the slot's state is gone: take a new slot and try again.
+  explicit Snapshot(std::shared_ptr<const File> file, std::shared_ptr<const ReaderSlot> slot = {});
+
+  const File& file() const { return *file_; }
+  const std::shared_ptr<const File>& shared_file() const { return file_; }
+  const Meta& meta() const { return meta_; }
+  std::uint32_t page_size() const { return meta_.page_size(); }
+  /// Pages that the file had at open; the last ones may be missing when they are free.
+  std::uint64_t file_pages() const { return file_pages_; }
+  const std::string& damaged_meta() const { return damaged_meta_; }
+  const ReaderSlot* slot() const { return slot_.get(); }
+
+  /// Reads the meta pages again. Throws `changed` when a writer may have recycled pages.
+  void check_unchanged() const;
+
+ private:
+  std::shared_ptr<const File> file_;
+  std::shared_ptr<const ReaderSlot> slot_;
+  Meta meta_;
+  std::string damaged_meta_;
+  std::uint64_t file_pages_ = 0;
+};
+
+}  // namespace forebay::lmdb

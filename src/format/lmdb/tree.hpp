@@ -1,0 +1,71 @@
+// Walking one B+-tree of a snapshot with a Cursor.
+//
+// The walk ends on any input: a tree is exactly as deep as its header says (leaves at the last
+// level only, which rules out loops downwards), each step passes at least one record, and a walk
+// that passes more records than the header counts is an error (which rules out loops sideways).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "format/lmdb/cursor.hpp"
+#include "format/lmdb/page_reader.hpp"
+
+namespace forebay::lmdb {
+
+/// A record in place.
+struct Entry {
+  std::span<const std::byte> key;
+  std::span<const std::byte> value;
+};
+
+/// One thread at a time. All methods throw corrupt, io, or changed; a Cursor argument is then
+/// unspecified, the tree stays usable.
+class Tree {
+ public:
+  /// `pages` outlives the tree. `header` has passed impossible().
+  Tree(PageReader& pages, const TreeHeader& header) : pages_(&pages), header_(header) {}
+
+  const TreeHeader& header() const { return header_; }
+  std::uint64_t entries() const { return header_.entries; }
+
+  /// The first or last record; not valid() in an empty tree.
+  Cursor first();
+  Cursor last();
+  /// Moves by one record. Returns false, and the cursor is not valid(), where there is none.
+  bool next(Cursor& cursor);
+  bool previous(Cursor& cursor);
+
+  /// The first record whose key is not less than `key`; its sample number is not known.
+  Cursor seek(std::span<const std::byte> key);
+
+  /// Moves to record `sample` < entries() from the nearest of the start, the end and the cursor's
+  /// own position, leaf by leaf. Returns the number of records passed over.
+  std::uint64_t seek_record(Cursor& cursor, std::uint64_t sample);
+
+  /// Key and value, valid over the next few calls (see PageReader). The leaf's nodes are checked
+  /// when it is first looked at. Throws unsupported when the record is a named database.
+  Entry entry(const Cursor& cursor);
+  /// The node only: for values whose bytes are not wanted.
+  Node node(const Cursor& cursor);
+
+  /// Throws corrupt unless the cursor is on the last record of the tree.
+  void check_is_last(const Cursor& cursor);
+
+ private:
+  Page page_at(const Cursor& cursor, unsigned level);
+  Page leaf_page(const Cursor& cursor);
+  void descend(Cursor& cursor, unsigned level, bool to_last);
+  bool next_leaf(Cursor& cursor);
+  bool previous_leaf(Cursor& cursor);
+  void forward(Cursor& cursor, std::uint64_t count);
+  void backward(Cursor& cursor, std::uint64_t count);
+  void count_move(Cursor& cursor, bool ahead);
+  unsigned lower_bound(const Page& page, std::span<const std::byte> key, unsigned from) const;
+
+  PageReader* pages_;
+  TreeHeader header_;
+  PageNumber checked_leaf_ = kNoPage;
+};
+
+}  // namespace forebay::lmdb
