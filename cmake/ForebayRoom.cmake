@@ -3,6 +3,9 @@
 function(forebay_room name)
   cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
   add_library(forebay_${name} OBJECT ${sources})
   target_include_directories(forebay_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                     ${PROJECT_SOURCE_DIR}/src)

@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# Lays out all C++ sources by .clang-format: `make format`.
+. "$(dirname "$0")/common.sh"
+git ls-files '*.cc' '*.hpp' | xargs clang-format -i
