@@ -1,0 +1,63 @@
+#include "train/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+[[noreturn]] void throw_io(const std::string& path, const char* what) {
+  throw Error(ErrorKind::io, fmt::format("{}: {}", what, std::generic_category().message(errno)),
+              "check the free space and the permissions of its directory", {.file = path});
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path)
+    : path_(std::move(path)), temporary_(fmt::format("{}.{}.part", path_, ::getpid())) {
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw_io(temporary_, "cannot make the file");
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_io(temporary_, "cannot write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(fd_) != 0) throw_io(temporary_, "cannot flush to the device");
+  if (::close(std::exchange(fd_, -1)) != 0) throw_io(temporary_, "cannot close");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_io(path_, "cannot rename to it");
+  temporary_.clear();
+  sync_directory();
+}
+
+// The rename itself must survive a power failure too. Not every file system can do it: best effort.
+void AtomicFile::sync_directory() const {
+  std::filesystem::path directory = std::filesystem::path(path_).parent_path();
+  if (directory.empty()) directory = ".";
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace forebay

@@ -1,0 +1,33 @@
+// A file that appears under its name whole, or not at all: written beside it under a temporary
+// name, flushed to the device, then renamed. One thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace forebay {
+
+class AtomicFile {
+ public:
+  /// Throws io when the temporary file cannot be made.
+  explicit AtomicFile(std::string path);
+  /// Removes the temporary file unless it was committed.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Throws io.
+  void write(std::span<const std::byte> bytes);
+  /// Makes the file appear, in place of an older one of its name. Throws io.
+  void commit();
+
+ private:
+  void sync_directory() const;
+
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+}  // namespace forebay

@@ -1,0 +1,117 @@
+#include "train/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/loader_flags.hpp"
+#include "forebay/error.hpp"
+#include "train/net_catalog.hpp"
+
+namespace forebay {
+namespace {
+
+std::string nets_help() {
+  std::string help = "Network:";
+  for (const NetInfo& net : net_catalog()) help += fmt::format(" {} ({});", net.name, net.summary);
+  help.pop_back();
+  return help;
+}
+
+void add_network_flags(CLI::App& command, TrainFlags& flags) {
+  command.add_option("--net", flags.run.net, nets_help());
+  command.add_option("--classes", flags.classes,
+                     "Classes that labels may name (default: 10 or 1000, as the network)");
+  command.add_option("--mean", flags.mean, "Subtracted from every pixel (default: by network)");
+  command.add_option("--scale", flags.scale, "Then multiplied by this (default: by network)");
+  command.add_option("--seed", flags.run.seed, "Seed of the parameters and of dropout (default 1)");
+}
+
+void add_solver_flags(CLI::App& command, TrainFlags& flags) {
+  const std::string group = "Solver";
+  command.add_option("--lr", flags.rate, "Learning rate (default: by network)")->group(group);
+  command
+      .add_option("--lr-policy", flags.policy,
+                  "fixed; step: lr * gamma^(i / step); inv: lr * (1 + gamma * i)^-power")
+      ->group(group);
+  command.add_option("--gamma", flags.run.solver.gamma, "See --lr-policy (default 0.1)")
+      ->group(group);
+  command.add_option("--power", flags.run.solver.power, "See --lr-policy (default 0.75)")
+      ->group(group);
+  command.add_option("--step", flags.run.solver.step, "Iterations; see --lr-policy")->group(group);
+  command.add_option("--momentum", flags.momentum, "Momentum (default 0.9)")->group(group);
+  command.add_option("--weight-decay", flags.weight_decay, "Weight decay (default: by network)")
+      ->group(group);
+}
+
+void add_output_flags(CLI::App& command, TrainFlags& flags) {
+  const std::string group = "Output";
+  command
+      .add_option("--checkpoint", flags.run.checkpoint,
+                  "Directory for checkpoints, one an epoch; created if missing")
+      ->group(group);
+  command
+      .add_option("--checkpoint-every", flags.run.checkpoint_every,
+                  "Checkpoint also after so many iterations")
+      ->group(group);
+  command
+      .add_flag("--resume", flags.run.resume,
+                "Go on from the latest checkpoint in the --checkpoint directory")
+      ->group(group);
+  command.add_option("--log", flags.run.log, "Write losses and results to this file, as JSON lines")
+      ->group(group);
+  command.add_option("--log-every", flags.run.log_every, "Iterations between lines (default 1)")
+      ->group(group);
+  command.add_option("--trace", flags.run.trace, "Write a timeline for Perfetto to this file")
+      ->group(group);
+  command.add_flag("--json", flags.json, "Print the result as one JSON object")->group(group);
+}
+
+[[noreturn]] void throw_usage(const std::string& happened, const std::string& remedy) {
+  throw Error(ErrorKind::usage, happened, remedy);
+}
+
+void check(const TrainFlags& flags) {
+  const TrainOptions& run = flags.run;
+  if (run.loader.batch == 0) throw_usage("--batch is missing", "give the samples of a global batch");
+  if (run.resume && run.checkpoint.empty()) {
+    throw_usage("--resume without --checkpoint", "name the directory that holds the checkpoint");
+  }
+  if (run.checkpoint_every > 0 && run.checkpoint.empty()) {
+    throw_usage("--checkpoint-every without --checkpoint", "name a directory for the checkpoints");
+  }
+  if (run.log_every == 0) throw_usage("--log-every is 0", "give at least 1");
+  if (flags.classes == 0) throw_usage("--classes is 0", "give at least 1");
+  if (flags.threads < 1) throw_usage("--threads is below 1", "give at least 1");
+}
+
+}  // namespace
+
+void add_train_flags(CLI::App& command, TrainFlags& flags) {
+  command.add_option("dataset", flags.run.dataset, "Data set: DIR, FILE, or either with #name")
+      ->required();
+  command.add_option("--test", flags.run.test, "Data set to test on after each epoch");
+  add_network_flags(command, flags);
+  command.add_option("--threads", flags.threads, "Threads that compute, a rank (default 1)");
+  command.add_flag("--measure-skew", flags.run.measure_skew,
+                   "Tell waiting for slower ranks from the exchange of gradients, by a barrier");
+  add_solver_flags(command, flags);
+  add_output_flags(command, flags);
+  add_loader_flags(command, flags.run.loader);
+}
+
+TrainOptions complete(const TrainFlags& flags) {
+  check(flags);
+  const NetInfo& net = find_net(flags.run.net);
+  TrainOptions run = flags.run;
+  run.classes = flags.classes.value_or(net.classes);
+  run.mean = flags.mean.value_or(net.mean);
+  run.scale = flags.scale.value_or(net.scale);
+  run.solver.policy = parse_rate_policy(flags.policy);
+  run.solver.rate = flags.rate.value_or(net.rate);
+  run.solver.momentum = flags.momentum.value_or(net.momentum);
+  run.solver.weight_decay = flags.weight_decay.value_or(net.weight_decay);
+  run.solver.validate();
+  if (run.loader.epochs == 0 && run.loader.iterations == 0) run.loader.epochs = 1;
+  return run;
+}
+
+}  // namespace forebay

@@ -1,0 +1,33 @@
+// The flags of `forebay train`, and what they mean for a run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "train/trainer.hpp"
+
+namespace forebay {
+
+/// What was given on the command line. What was not given depends on the network.
+struct TrainFlags {
+  TrainOptions run;
+  std::optional<std::uint64_t> classes;
+  std::optional<float> mean;
+  std::optional<float> scale;
+  std::optional<double> rate;
+  std::optional<double> momentum;
+  std::optional<double> weight_decay;
+  std::string policy = "fixed";
+  int threads = 1;
+  bool json = false;
+};
+
+/// `flags` must live as long as the parser.
+void add_train_flags(CLI::App& command, TrainFlags& flags);
+
+/// The options of the run, with what was not given filled in. Throws usage.
+TrainOptions complete(const TrainFlags& flags);
+
+}  // namespace forebay

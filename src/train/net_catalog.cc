@@ -1,0 +1,64 @@
+#include "train/net_catalog.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+// Rates, momentum and decay are those of Caffe's solver files (resnet50: of its authors), rates
+// scaled to batches of 64 for lenet. cifar10_full was published for raw pixels minus a mean image.
+constexpr NetInfo kNets[] = {
+    {"lenet", "two 5x5 convolutions, two inner products, 28x28 images", 28, 10, 0.0F, 1.0F / 256,
+     0.01, 0.9, 5e-4},
+    {"cifar10_full", "Caffe's small CIFAR-10 network, 32x32 images, 89 K parameters", 32, 10,
+     120.0F, 1.0F, 0.001, 0.9, 4e-3},
+    {"caffenet", "Caffe's AlexNet, 227x227 images, 61 M parameters", 227, 1000, 117.0F, 1.0F, 0.01,
+     0.9, 5e-4},
+    {"resnet50", "residual network of 50 layers, 224x224 images, 25.6 M parameters", 224, 1000,
+     117.0F, 1.0F / 58, 0.1, 0.9, 1e-4},
+};
+
+std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::string to_string(const ImageShape& shape) {
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
+
+std::span<const NetInfo> net_catalog() { return kNets; }
+
+const NetInfo& find_net(std::string_view name) {
+  const auto* found = std::ranges::find(kNets, name, &NetInfo::name);
+  if (found != std::end(kNets)) return *found;
+  std::vector<std::string_view> names;
+  for (const NetInfo& net : kNets) names.push_back(net.name);
+  throw Error(ErrorKind::usage, fmt::format("there is no network '{}'", name),
+              fmt::format("choose one of {}", fmt::join(names, ", ")));
+}
+
+InputFit fit_input(const NetInfo& net, const ImageShape& image) {
+  const std::uint64_t shorter = std::min(image.height, image.width);
+  if (shorter * kLargestGrowth < net.side || image.channels == 0) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("images of {} are too small for {}, which takes {}x{}",
+                            to_string(image), net.name, net.side, net.side),
+                "choose a network for smaller images, or pack larger ones");
+  }
+  InputFit fit{.resized_height = image.height, .resized_width = image.width, .top = 0, .left = 0};
+  if (shorter < net.side) {
+    fit.resized_height = divide_up(image.height * net.side, shorter);
+    fit.resized_width = divide_up(image.width * net.side, shorter);
+  }
+  fit.top = (fit.resized_height - net.side) / 2;
+  fit.left = (fit.resized_width - net.side) / 2;
+  return fit;
+}
+
+}  // namespace forebay

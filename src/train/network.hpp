@@ -1,0 +1,88 @@
+// What the trainer needs from a network: flat arrays of numbers and two passes over a batch.
+//
+//   parameters   w[0..P)          what the solver updates
+//   exchange     [ gradients P | statistics S | loss 1 ]
+//                                 one contiguous array, so that one all-reduce carries all of it
+//
+// Statistics are the running means and variances of batch normalization (none in most networks).
+// Averaging them with the gradients keeps every rank's network identical after every iteration.
+//
+// No type of the deep-learning library appears here: its headers cost half a minute a file.
+// All methods are local; one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "forebay/dataset.hpp"
+
+namespace forebay {
+
+struct ImageShape {
+  std::uint64_t channels = 0;
+  std::uint64_t height = 0;
+  std::uint64_t width = 0;
+
+  std::uint64_t elements() const { return channels * height * width; }
+  bool operator==(const ImageShape&) const = default;
+};
+
+/// "3x32x32"
+std::string to_string(const ImageShape& shape);
+
+/// Decoded samples, one after the other; not owned. There are as many images as labels.
+struct ImageBatch {
+  std::span<const std::byte> pixels;
+  ElementType type = ElementType::u8;
+  ImageShape shape;
+  std::span<const std::int64_t> labels;  ///< each in [0, classes): the caller has checked
+};
+
+struct NetworkOptions {
+  std::string net;  ///< a name of net_catalog()
+  ImageShape input;
+  std::uint64_t classes = 10;
+  std::uint64_t seed = 1;  ///< equal seeds give equal parameters, bit by bit
+  float mean = 0;          ///< subtracted from every pixel,
+  float scale = 1;         ///< which is then multiplied by this
+};
+
+/// Sums over the samples of a batch.
+struct Score {
+  double loss = 0;
+  std::uint64_t correct = 0;
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  Network() = default;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // Views that live as long as the network.
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<float> exchange() = 0;
+  virtual std::size_t statistics_count() const = 0;
+
+  std::span<float> gradients() { return exchange().first(parameters().size()); }
+  std::span<float> statistics() {
+    return exchange().subspan(parameters().size(), statistics_count());
+  }
+  float& loss() { return exchange().back(); }
+
+  /// Training pass; returns the mean loss. `noise` seeds what is random in it (dropout).
+  virtual float forward(const ImageBatch& batch, std::uint64_t noise) = 0;
+  /// Overwrites the gradients with those of the last forward pass.
+  virtual void backward() = 0;
+  /// Inference pass without randomness; changes nothing.
+  virtual Score evaluate(const ImageBatch& batch) = 0;
+};
+
+using NetworkFactory = std::function<std::unique_ptr<Network>(const NetworkOptions&)>;
+
+}  // namespace forebay

@@ -1,0 +1,339 @@
+#include "train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/trace.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+/// A seed that depends on all three numbers (the finalizer of SplitMix64 between them).
+std::uint64_t mix(std::uint64_t seed, std::uint64_t iteration, std::uint64_t rank) {
+  std::uint64_t state = seed;
+  for (const std::uint64_t number : {iteration, rank}) {
+    state += number + 0x9e3779b97f4a7c15U;
+    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9U;
+    state = (state ^ (state >> 27)) * 0x94d049bb133111ebU;
+    state ^= state >> 31;
+  }
+  return state;
+}
+
+/// One plain value of every rank, on all ranks.
+template <typename T>
+std::vector<T> from_all(Communicator& comm, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+}  // namespace
+
+Trainer::Trainer(std::shared_ptr<Communicator> comm, TrainOptions options,
+                 const NetworkFactory& factory, EpochListener listener)
+    : comm_(comm->split(0, comm->rank())),
+      options_(std::move(options)),
+      listener_(std::move(listener)) {
+  together([&] { open(factory); });
+}
+
+TrainReport Trainer::run() {
+  TrainReport result;
+  together([&] {
+    train();
+    result = report();
+    write_timeline();
+  });
+  return result;
+}
+
+// Ends all ranks when one fails: the loaders carry the error to where the others wait, and give
+// all of them the same one.
+void Trainer::together(const std::function<void()>& steps) {
+  const auto fail = [this](const Error& error) {
+    comm_->set_interrupt({});
+    for (auto* reader : {&training_set_, &test_set_}) {
+      if (reader->has_value()) (*reader)->loader().fail(error.at_rank(comm_->rank()));
+    }
+    if (training_set_) training_set_->loader().check();
+  };
+  try {
+    steps();
+  } catch (const Error& error) {
+    fail(error);
+    throw;
+  } catch (const std::exception& failure) {
+    const Error error(ErrorKind::unsupported, fmt::format("training failed: {}", failure.what()));
+    fail(error);
+    throw error;
+  }
+}
+
+void Trainer::open(const NetworkFactory& factory) {
+  if (!options_.trace.empty()) trace_.emplace(comm_->rank());
+  if (options_.resume) find_checkpoint();
+  open_data_sets();
+  build_network(factory);
+  if (options_.resume) restore();
+  collectively(*comm_, [&] {
+    if (leads()) log_.emplace(options_.log, options_.resume);
+  });
+}
+
+// Other nodes may not see the directory: rank 0 reads for all.
+void Trainer::find_checkpoint() {
+  std::string header;
+  collectively(*comm_, [&] {
+    if (!leads()) return;
+    resumed_from_ = latest_checkpoint(options_.checkpoint);
+    header = to_text(read_checkpoint_header(resumed_from_));
+  });
+  resumed_from_ = broadcast_text(*comm_, resumed_from_, 0);
+  progress_ = parse_checkpoint_header(broadcast_text(*comm_, header, 0));
+}
+
+void Trainer::open_data_sets() {
+  LoaderOptions training = options_.loader;
+  if (training.epochs > 0) training.iterations = 0;
+  LoaderOptions testing = options_.loader;
+  testing.coalesce = 1;
+  testing.iterations = 0;
+  testing.epochs = 0;
+  if (options_.resume) {
+    training = resume_options(progress_.train_state, training, comm_->size());
+    if (!progress_.test_state.empty()) {
+      testing = resume_options(progress_.test_state, testing, comm_->size());
+    }
+  }
+  if (progress_.iteration < training.first_iteration) {
+    throw Error(ErrorKind::corrupt, "the checkpoint counts fewer iterations than its data set",
+                "remove it", {.file = resumed_from_, .rank = 0});
+  }
+  training_set_.emplace(comm_, options_.dataset, training, trace());
+  earlier_iterations_ = progress_.iteration - training.first_iteration;
+  if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, trace());
+  comm_->set_interrupt([this] {
+    training_set_->loader().check();
+    if (test_set_) test_set_->loader().check();
+  });
+}
+
+void Trainer::build_network(const NetworkFactory& factory) {
+  const ImageShape& shape = training_set_->shape();
+  if (test_set_ && test_set_->shape() != shape) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("images of {} cannot test a network trained on images of {}",
+                            to_string(test_set_->shape()), to_string(shape)),
+                "pack both sets with one shape", {.file = options_.test, .rank = 0});
+  }
+  network_ = factory({.net = options_.net,
+                      .input = shape,
+                      .classes = options_.classes,
+                      .seed = options_.seed,
+                      .mean = options_.mean,
+                      .scale = options_.scale});
+  solver_.emplace(options_.solver, network_->parameters().size());
+  // Equal already where all ranks run one build on one kind of processor.
+  comm_->broadcast(std::as_writable_bytes(network_->parameters()), 0);
+}
+
+void Trainer::restore() {
+  const auto require = [&](bool same, const std::string& what) {
+    if (same) return;
+    throw Error(ErrorKind::usage, "the checkpoint is of another run: it has " + what,
+                "name its options, or start without --resume",
+                {.file = resumed_from_, .rank = 0});
+  };
+  require(progress_.net == options_.net, "the network " + progress_.net);
+  require(progress_.input == training_set_->shape(), "images of " + to_string(progress_.input));
+  require(progress_.classes == options_.classes, fmt::format("{} classes", progress_.classes));
+  require(progress_.seed == options_.seed, fmt::format("the seed {}", progress_.seed));
+  const TrainingState state{.parameters = network_->parameters(),
+                            .statistics = network_->statistics(),
+                            .momentum = solver_->momentum()};
+  collectively(*comm_, [&] {
+    if (leads()) read_checkpoint(resumed_from_, state);
+  });
+  for (const auto array : {state.parameters, state.statistics, state.momentum}) {
+    comm_->broadcast(std::as_writable_bytes(array), 0);
+  }
+}
+
+std::uint64_t Trainer::epochs_wanted() const {
+  return options_.loader.epochs > 0 ? options_.loader.epochs : UINT64_MAX;
+}
+
+// Counted as progress_.iteration is: over all runs.
+std::uint64_t Trainer::end_of_epoch() const {
+  return earlier_iterations_ + training_set_->order().iterations(progress_.epoch + 1);
+}
+
+bool Trainer::done() const {
+  const std::uint64_t limit = options_.loader.iterations;
+  return progress_.epoch >= epochs_wanted() || (limit > 0 && progress_.iteration >= limit);
+}
+
+void Trainer::train() {
+  training_begin_ = now_seconds();
+  while (!done() && step()) {
+    const bool epoch_ends = progress_.iteration >= end_of_epoch();
+    if (epoch_ends) finish_epoch();
+    const std::uint64_t every = options_.checkpoint_every;
+    if (epoch_ends || done() || (every > 0 && progress_.iteration % every == 0)) save();
+  }
+  breakdown_.close(now_seconds() - training_begin_);
+}
+
+// One iteration; false when the loader has no more.
+bool Trainer::step() {
+  {
+    const PhaseTimer time = timer(Phase::read);
+    if (!training_set_->next()) return false;
+  }
+  {
+    const PhaseTimer time = timer(Phase::decode);
+    training_set_->decode(options_.classes);
+  }
+  const ImageBatch batch = training_set_->images();
+  {
+    const PhaseTimer time = timer(Phase::forward);
+    const auto rank = static_cast<std::uint64_t>(comm_->rank());
+    network_->loss() = network_->forward(batch, mix(options_.seed, progress_.iteration, rank));
+  }
+  {
+    const PhaseTimer time = timer(Phase::backward);
+    network_->backward();
+  }
+  exchange(batch.labels.size());
+  {
+    const PhaseTimer time = timer(Phase::update);
+    solver_->update(network_->parameters(), network_->gradients(), progress_.iteration);
+  }
+  breakdown_.images += batch.labels.size();
+  log_iteration();
+  return true;
+}
+
+void Trainer::exchange(std::uint64_t samples) {
+  if (options_.measure_skew) {
+    const PhaseTimer time = timer(Phase::skew);
+    comm_->barrier();
+  }
+  const PhaseTimer time = timer(Phase::sync);
+  const float weight =
+      static_cast<float>(samples) / static_cast<float>(training_set_->order().batch());
+  for (float& value : network_->exchange()) value *= weight;
+  comm_->all_reduce_sum(network_->exchange());
+}
+
+void Trainer::log_iteration() {
+  last_loss_ = network_->loss();
+  const IterationRecord record{
+      .iteration = progress_.iteration + 1,
+      .epoch = progress_.epoch,
+      .loss = last_loss_,
+      .learning_rate = learning_rate(options_.solver, progress_.iteration)};
+  ++progress_.iteration;
+  progress_.loss_sum += last_loss_;
+  ++progress_.loss_count;
+  if (leads() && record.iteration % options_.log_every == 0) log_->write(to_json(record));
+  if (!std::isfinite(last_loss_)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the loss of iteration {} is {}: training has diverged",
+                            record.iteration, last_loss_),
+                "lower --lr", {.file = {}, .offset = {}, .sample = {}, .key = {}, .rank = 0});
+  }
+}
+
+void Trainer::finish_epoch() {
+  EpochRecord record{.epoch = progress_.epoch + 1,
+                     .iteration = progress_.iteration,
+                     .loss = progress_.loss_sum / static_cast<double>(progress_.loss_count),
+                     .test = {}};
+  if (test_set_) {
+    const PhaseTimer time = timer(Phase::test);
+    record.test = last_test_ = test();
+  }
+  ++progress_.epoch;
+  progress_.loss_sum = 0;
+  progress_.loss_count = 0;
+  if (!leads()) return;
+  log_->write(to_json(record));
+  if (listener_) listener_(record);
+}
+
+// The test set is circular too, so any N positions in a row hold each of its samples once: the
+// loader just goes on from where the last test ended.
+TestScore Trainer::test() {
+  const StridedOrder& order = test_set_->order();
+  const std::uint64_t entries = order.entries();
+  const std::uint64_t first = test_set_->next_iteration();
+  const std::uint64_t end = order.run(0, first).first + entries;
+  Score mine;
+  for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
+    test_set_->next();
+    test_set_->decode(options_.classes);
+    const Score score = network_->evaluate(test_set_->images(end));
+    mine.loss += score.loss;
+    mine.correct += score.correct;
+  }
+  Score all;
+  // In the order of ranks, and in double precision: the same result in every run.
+  for (const Score& score : from_all(*comm_, mine)) {
+    all.loss += score.loss;
+    all.correct += score.correct;
+  }
+  const auto count = static_cast<double>(entries);
+  return {.accuracy = static_cast<double>(all.correct) / count,
+          .loss = all.loss / count,
+          .samples = entries};
+}
+
+void Trainer::save() {
+  if (options_.checkpoint.empty()) return;
+  const TrainingState state{.parameters = network_->parameters(),
+                            .statistics = network_->statistics(),
+                            .momentum = solver_->momentum()};
+  progress_.net = options_.net;
+  progress_.input = training_set_->shape();
+  progress_.classes = options_.classes;
+  progress_.parameters = state.parameters.size();
+  progress_.statistics = state.statistics.size();
+  progress_.seed = options_.seed;
+  progress_.train_state = training_set_->loader().state();
+  progress_.test_state = test_set_ ? test_set_->loader().state() : "";
+  if (leads()) write_checkpoint(options_.checkpoint, progress_, state);
+}
+
+TrainReport Trainer::report() {
+  const LoaderStatistics mine = training_set_->loader().statistics();
+  // The loader knows which part of the waiting was for slower ranks.
+  breakdown_[Phase::read] = std::max(0.0, breakdown_[Phase::read] - mine.skew_seconds);
+  breakdown_[Phase::skew] += mine.skew_seconds;
+  return {.iterations = progress_.iteration,
+          .epochs = progress_.epoch,
+          .loss = last_loss_,
+          .test = last_test_,
+          .ranks = from_all(*comm_, breakdown_),
+          .loader = combine(from_all(*comm_, mine)),
+          .explanation = training_set_->loader().explain()};
+}
+
+void Trainer::write_timeline() {
+  if (!trace_) return;
+  const std::string mine = trace_->events();
+  std::vector<std::string> all;
+  for (const auto& bytes : comm_->gather(std::as_bytes(std::span(mine)), 0)) {
+    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  if (leads()) write_trace(options_.trace, all);
+}
+
+}  // namespace forebay

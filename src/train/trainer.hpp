@@ -1,0 +1,126 @@
+// Data-parallel training: every rank holds the whole network and a share of each batch.
+//
+//   each iteration   read | decode | forward | backward | all-reduce | update
+//   each epoch       test on the test set, checkpoint
+//
+// Gradients are weighted by n_p / B (this rank's samples over all samples of the batch), then
+// summed in one fused all-reduce that also carries running statistics and the loss. So all ranks
+// hold identical networks after every iteration, and a run gives the same numbers whatever the
+// strategy that read its data.
+//
+// An epoch ends with the first iteration after which every sample of it has been used: the data set
+// is circular, a batch may reach into the next epoch. A test counts each test sample once.
+//
+// Errors are collective: what one rank throws reaches all ranks through their loaders.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "forebay/communicator.hpp"
+#include "forebay/options.hpp"
+#include "forebay/statistics.hpp"
+#include "train/breakdown.hpp"
+#include "train/checkpoint.hpp"
+#include "train/image_reader.hpp"
+#include "train/network.hpp"
+#include "train/run_log.hpp"
+#include "train/solver.hpp"
+
+namespace forebay {
+
+struct TrainOptions {
+  std::string dataset;
+  std::string test;  ///< data set to test on after each epoch; empty: none
+  std::string net = "lenet";
+  std::uint64_t classes = 10;
+  std::uint64_t seed = 1;
+  float mean = 0;  ///< see NetworkOptions
+  float scale = 1;
+  SolverOptions solver;
+  /// Batch, strategy and everything else about reading. The run ends after its `epochs`, or after
+  /// its `iterations` if that is sooner; one of the two must be set.
+  LoaderOptions loader;
+  std::string checkpoint;              ///< directory; empty: none are written
+  std::uint64_t checkpoint_every = 0;  ///< iterations between checkpoints within an epoch; 0: none
+  bool resume = false;                 ///< from the latest checkpoint in `checkpoint`
+  std::string log;                     ///< file for the JSON lines of run_log.hpp; empty: none
+  std::uint64_t log_every = 1;         ///< iterations between its lines
+  std::string trace;                   ///< file for a timeline that Perfetto opens; empty: none
+  bool measure_skew = false;  ///< a barrier before each all-reduce tells skew and sync apart
+};
+
+/// What a run ends with. `ranks` and `loader` are filled on rank 0 only.
+struct TrainReport {
+  std::uint64_t iterations = 0;
+  std::uint64_t epochs = 0;
+  double loss = 0;  ///< of the last iteration
+  std::optional<TestScore> test;
+  std::vector<Breakdown> ranks;
+  LoaderStatistics loader;  ///< of the training set, over all ranks
+  std::string explanation;  ///< how the training set was read
+};
+
+class Trainer {
+ public:
+  /// Told of each finished epoch, on rank 0.
+  using EpochListener = std::function<void(const EpochRecord&)>;
+
+  /// Opens the data sets, builds the network and restores the checkpoint. Collective.
+  Trainer(std::shared_ptr<Communicator> comm, TrainOptions options, const NetworkFactory& factory,
+          EpochListener listener = {});
+
+  /// Trains until the end of the last epoch. Collective; once.
+  TrainReport run();
+
+ private:
+  void open(const NetworkFactory& factory);
+  void find_checkpoint();
+  void open_data_sets();
+  void build_network(const NetworkFactory& factory);
+  void restore();
+
+  void train();
+  bool step();
+  void exchange(std::uint64_t samples);
+  void log_iteration();
+  void finish_epoch();
+  TestScore test();
+  void save();
+  TrainReport report();
+  void write_timeline();
+
+  std::uint64_t end_of_epoch() const;
+  std::uint64_t epochs_wanted() const;
+  bool done() const;
+  void together(const std::function<void()>& steps);
+  PhaseTimer timer(Phase phase) {
+    return {breakdown_, phase, trace(), progress_.iteration};
+  }
+  Trace* trace() { return trace_ ? &*trace_ : nullptr; }
+  bool leads() const { return comm_->rank() == 0; }
+
+  std::shared_ptr<Communicator> comm_;
+  TrainOptions options_;
+  EpochListener listener_;
+  std::optional<Trace> trace_;
+  std::optional<ImageReader> training_set_;
+  std::optional<ImageReader> test_set_;
+  std::unique_ptr<Network> network_;
+  std::optional<Solver> solver_;
+  std::optional<RunLog> log_;
+  std::string resumed_from_;
+  CheckpointHeader progress_;
+  /// Iterations of earlier runs on other ranks or batches, which the loader does not count.
+  std::uint64_t earlier_iterations_ = 0;
+  std::optional<TestScore> last_test_;
+  float last_loss_ = 0;
+  Breakdown breakdown_;
+  double training_begin_ = 0;  ///< see now_seconds()
+};
+
+}  // namespace forebay
