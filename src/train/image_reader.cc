@@ -110,11 +110,11 @@ void ImageReader::read_labels(std::uint64_t classes) {
     labels_.push_back(load_integer(field.type, at));
     if (labels_.back() >= 0 && static_cast<std::uint64_t>(labels_.back()) < classes) continue;
     const std::string_view key(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
-    throw Error(ErrorKind::unsupported,
-                fmt::format("label {} is none of the network's {} classes", labels_.back(),
-                            classes),
-                "give --classes the largest label plus one, or correct the label",
-                {.file = dataset_, .offset = {}, .sample = sample.id, .key = printable_key(key)});
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("label {} is none of the network's {} classes", labels_.back(), classes),
+        "give --classes the largest label plus one, or correct the label",
+        {.file = dataset_, .sample = sample.id, .key = printable_key(key)});
   }
 }
 
