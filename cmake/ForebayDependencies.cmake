@@ -31,7 +31,7 @@ if(FOREBAY_TESTS)
 endif()
 
 set(FOREBAY_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
-                     -Wno-sign-conversion)
+                     -Wno-sign-conversion -Wno-missing-field-initializers)
 if(FOREBAY_WERROR)
   list(APPEND FOREBAY_WARNINGS -Werror)
 endif()

@@ -57,7 +57,7 @@ class File {
 /// Opens `path` read-only, taking no lock.
 /// The mmap engine falls back to nothing: where a file system refuses to map, the Error names the
 /// call and the file system and advises `--engine pread`.
-/// Throws not_found, io (permission and device), usage (a directory).
+/// Throws not_found, io (permission and device), usage (a directory), unsupported (cannot map).
 std::shared_ptr<const File> open_file(const std::string& path, Engine engine);
 
 /// A File over bytes that the caller provides (copied).

@@ -45,7 +45,7 @@ void Progress::show(std::uint64_t done, Clock::time_point now) {
                         100.0 * static_cast<double>(done) / static_cast<double>(total_));
   }
   line += fmt::format(", {} a second", human_count(rate));
-  fmt::print(stderr, terminal_ ? "\r{}\033[K" : "{}\n", line);
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
   std::fflush(stderr);
   shown_ = true;
 }

@@ -50,7 +50,7 @@ class LineFile {
   [[noreturn]] void fail() const {
     throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(errno)),
                 "check the path and the free space",
-                {.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+                {.file = path_});
   }
 
   std::string path_;

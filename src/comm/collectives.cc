@@ -27,9 +27,7 @@ void collectively(Communicator& comm, const std::function<void()>& step) {
   } catch (const Error& error) {
     failure = serialize(error.at_rank(comm.rank()));
   } catch (const std::exception& error) {
-    failure =
-        serialize(Error(ErrorKind::io, error.what(), "",
-                        {.file = {}, .offset = {}, .sample = {}, .key = {}, .rank = comm.rank()}));
+    failure = serialize(Error(ErrorKind::io, error.what(), "", {.rank = comm.rank()}));
   }
   const std::uint8_t failed = failure.empty() ? 0 : 1;
   std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));

@@ -36,8 +36,7 @@ struct Ticket {
   throw Error(
       ErrorKind::io,
       fmt::format("{} for shared memory failed: {}", call, std::generic_category().message(error)),
-      "check that it exists, is writable and has space, or use --stage mpi",
-      {.file = directory, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+      "check that it exists, is writable and has space, or use --stage mpi", {.file = directory});
 }
 
 class Descriptor {
@@ -112,7 +111,7 @@ void PosixSharedMemory::fail_for_space(std::size_t needed) const {
               fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
                           free_bytes),
               "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
-              {.file = directory_, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+              {.file = directory_});
 }
 
 Descriptor create_unnamed(const std::string& directory) {

@@ -76,11 +76,8 @@ std::string serialize(const Error& error) {
 Error parse_error(std::string_view text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    Where where{.file = json.at("file"),
-                .offset = {},
-                .sample = {},
-                .key = json.at("key"),
-                .rank = json.at("rank")};
+    Where where{
+        .file = json.at("file"), .sample = {}, .key = json.at("key"), .rank = json.at("rank")};
     if (json.contains("offset")) where.offset = json.at("offset").get<std::uint64_t>();
     if (json.contains("sample")) where.sample = json.at("sample").get<std::uint64_t>();
     return {parse_kind(json.at("kind").get<std::string>()), json.at("happened"), json.at("remedy"),

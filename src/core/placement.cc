@@ -109,8 +109,8 @@ Placement Placement::parse(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
   std::ranges::sort(placement.cores);
-  const auto repeated = std::ranges::unique(placement.cores);
-  placement.cores.erase(repeated.begin(), repeated.end());
+  placement.cores.erase(std::unique(placement.cores.begin(), placement.cores.end()),
+                        placement.cores.end());
   return placement;
 }
 

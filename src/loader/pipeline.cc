@@ -46,7 +46,7 @@ void Pipeline::check() {
 // The reading thread -----------------------------------------------------------------------------
 
 void Pipeline::run_reader(const std::stop_token& stop) {
-  const Where here{.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = comm_->rank()};
+  const Where here{.file = path_, .rank = comm_->rank()};
   try {
     read_windows(stop);
   } catch (const Error& error) {
@@ -60,8 +60,7 @@ void Pipeline::read_windows(const std::stop_token& stop) {
   WindowReader reader(*source_, *plan_, *stage_, root_, read_figures_);
   const std::uint64_t coalesce = options_.coalesce;
   const std::uint64_t windows = end_ / coalesce + (end_ % coalesce > 0 ? 1 : 0);
-  for (std::uint64_t window = options_.first_iteration / coalesce; window * coalesce < end;
-       ++window) {
+  for (std::uint64_t window = options_.first_iteration / coalesce; window < windows; ++window) {
     const auto blocked = wait_for_buffer(window, stop);
     if (!blocked) return;
     const TraceSpan span(trace_, "read", window);
@@ -122,7 +121,7 @@ void Pipeline::wait_for_data() {
     fail(Error(ErrorKind::communication,
                fmt::format("no data for iteration {} after {}", iteration_, options_.timeout),
                "check the file system and the reading rank, or raise --timeout",
-               {.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = comm_->rank()}));
+               {.file = path_, .rank = comm_->rank()}));
   }
   waited.end_ns = now_ns();
   account_wait(waited);
@@ -193,7 +192,6 @@ void Pipeline::decode(std::span<const Sample> samples,
       const auto key = samples[i].key;
       fail(error.within(
           {.file = path_,
-           .offset = {},
            .sample = samples[i].id,
            .key = printable_key({reinterpret_cast<const char*>(key.data()), key.size()}),
            .rank = comm_->rank()}));

@@ -26,8 +26,7 @@ DataFacts look_at(RecordSource& source) {
   DataFacts facts{source.entries(), source.fingerprint().text, {}, {}};
   if (facts.entries == 0) {
     throw Error(ErrorKind::usage, "the data set has no samples",
-                "pack some into it, or name another",
-                {.file = source.path(), .offset = {}, .sample = {}, .key = {}, .rank = -1});
+                "pack some into it, or name another", {.file = source.path()});
   }
   source.seek(0);
   source.read(1, [&](const Record& record) {
@@ -99,7 +98,7 @@ void Pipeline::agree_on_data() {
   });
   facts = share(*comm_, std::move(facts));
   fingerprint_ = facts.fingerprint;
-  const Where place{.file = path_, .offset = {}, .sample = {}, .key = {}, .rank = -1};
+  const Where place{.file = path_};
   collectively(*comm_, [&] {
     if (source_ && source_->fingerprint().text != fingerprint_) {
       throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "forebay/error.hpp"
 #include "forebay/order.hpp"
 
@@ -54,7 +56,12 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
   const std::uint64_t end = epochs * entries_;
-  return end <= start_ ? 0 : (end - start_ + batch_ - 1) / batch_;
+  if (end <= start_) return 0;
+  // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at
+  // all; where it is, it takes all C iterations.
+  const std::uint64_t window = coalesce_ * batch_;
+  const std::uint64_t turns = ((end - start_) % window + share(0) - 1) / share(0);
+  return (end - start_) / window * coalesce_ + std::min(turns, coalesce_);
 }
 
 }  // namespace forebay

@@ -46,10 +46,10 @@ void WindowReader::read_piece(std::uint64_t window, const Piece& piece) {
     std::uint64_t expected = sample;
     source_.read(count, [&](const Record& record) {
       if (record.sample != expected++) {
-        throw Error(
-            ErrorKind::corrupt, fmt::format("the reader delivered sample {} here", record.sample),
-            "run 'forebay verify' on the data set",
-            {.file = source_.path(), .offset = {}, .sample = expected - 1, .key = {}, .rank = -1});
+        throw Error(ErrorKind::corrupt,
+                    fmt::format("the reader delivered sample {} here", record.sample),
+                    "run 'forebay verify' on the data set",
+                    {.file = source_.path(), .sample = expected - 1, .key = {}, .rank = -1});
       }
       stage_.append(root_, window, entry++, record.sample, record.key, record.value);
     });

@@ -18,7 +18,7 @@ namespace forebay {
 /// Owns one mapping of the first `size` bytes of `fd`; an empty file has an empty mapping.
 class Mapping {
  public:
-  /// Throws io when the system refuses to map.
+  /// Throws unsupported when the system refuses to map.
   Mapping(int fd, std::uint64_t size, const std::string& path);
   ~Mapping();
   Mapping(const Mapping&) = delete;

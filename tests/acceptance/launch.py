@@ -31,10 +31,7 @@ _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # Segments that the MPI libraries make; a kill -9 leaves them behind, which is theirs to answer for.
 _FOREIGN_SEGMENTS = re.compile(r"vader_|mpich_shar_|psm|ucx_|osc_rdma|sem\.mp|cma-|mpich|ompi")
 _CLONE_NEWNS = 0x00020000
-# What the launchers print about a job that ended with an error.
-_LAUNCHER_LINES = re.compile(
-    r"^(-{10,}|=+|={3,}.*|Primary job .*|mpirun.*|mpiexec.*|Per user-direction.*|a non-zero exit.*|"
-    r"\s*Process name: .*|\s*Exit code: .*|prterun.*|YOUR APPLICATION.*|\s*)$")
+private_shared_memory = False
 
 
 @dataclass
@@ -45,9 +42,8 @@ class Result:
     seconds: float
 
     def error_lines(self):
-        """Lines on stderr that come from forebay and speak of an error."""
-        return [line for line in self.err.splitlines()
-                if "forebay" in line and "error" in line.lower()]
+        """What forebay itself complains about; launchers add their own words."""
+        return [line for line in self.err.splitlines() if line.startswith("forebay: error: ")]
 
 
 def _parents():
@@ -123,15 +119,6 @@ class Job:
         return wait_until(lambda: self.ranks() if len(self.ranks()) == count else None, timeout,
                           f"{count} ranks to start")
 
-    def signal_launcher(self, number):
-        """To the launcher itself, also where a script started it and waits for it."""
-        for pid in [self.process.pid, *descendants(self.process.pid)]:
-            if os.path.basename(os.path.realpath(f"/proc/{pid}/exe")).startswith(
-                    ("mpi", "orterun", "hydra", "prte")):
-                os.kill(pid, number)
-                return
-        self.process.send_signal(number)
-
     def kill(self):
         for pid in self.processes():
             try:
@@ -178,6 +165,12 @@ def wait_until(condition, timeout, what):
         time.sleep(0.02)
 
 
+def resize_shared_memory(size):
+    """Changes the size of the private /dev/shm. Never call it where there is none."""
+    assert private_shared_memory
+    subprocess.run(["mount", "-o", f"remount,size={size}", "/dev/shm"], check=True)
+
+
 def own_segments():
     """What lies in /dev/shm and was not made by an MPI library."""
     return sorted(name for name in os.listdir("/dev/shm") if not _FOREIGN_SEGMENTS.search(name))
@@ -187,15 +180,16 @@ def use_private_shared_memory(size="4g"):
     """Gives this process and its children a /dev/shm of their own, where the system allows it.
 
     Jobs of others on the machine then neither disturb the check for left-over segments nor get
-    disturbed. Returns whether it worked.
+    disturbed. private_shared_memory tells whether it worked.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_CLONE_NEWNS) != 0:
-        return False
+    global private_shared_memory
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
+        return
     commands = (["mount", "--make-rprivate", "/"],
                 ["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "tmpfs", "/dev/shm"])
-    return all(subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
-               for command in commands)
+    private_shared_memory = all(
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        for command in commands)
 
 
 class AcceptanceCase(unittest.TestCase):

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 NOSUBDIR = 0x4000
 NOSYNC = 0x10000
 RDONLY = 0x20000
+WRITEMAP = 0x80000
 NOLOCK = 0x400000
 
+RESERVE = 0x10000
 APPEND = 0x20000
 CREATE = 0x40000
 INTEGERKEY = 0x08
@@ -84,6 +86,12 @@ class Transaction:
         stored_key, stored = _Value.of(key), _Value.of(value)
         _check(_lmdb.mdb_put(self._handle, self._database, ctypes.byref(stored_key),
                              ctypes.byref(stored), flags))
+
+    def reserve(self, key, size):
+        """A value of `size` bytes that nobody writes: a hole in the file."""
+        stored_key, room = _Value.of(key), _Value(size, None)
+        _check(_lmdb.mdb_put(self._handle, self._database, ctypes.byref(stored_key),
+                             ctypes.byref(room), RESERVE))
 
     def delete(self, key):
         stored_key = _Value.of(key)

@@ -10,7 +10,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
-#include "tests/storage/temporary_file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
@@ -187,7 +187,7 @@ TEST(MmapEngine, RefusalNamesCallFileSystemAndTheOtherEngine) {
   const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";  // sysfs cannot be mapped
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " does not exist here";
   const Error error = error_of([&] { open_file(path, Engine::mmap); });
-  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr("mmap"), HasSubstr("sysfs"), HasSubstr("--engine pread")));
 }

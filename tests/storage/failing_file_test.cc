@@ -7,7 +7,7 @@
 #include "forebay/error.hpp"
 #include "storage/failing_file.hpp"
 #include "storage/read_fully.hpp"
-#include "tests/storage/temporary_file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {

@@ -12,7 +12,7 @@
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 #include "storage/fault_guard.hpp"
-#include "tests/storage/temporary_file.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {

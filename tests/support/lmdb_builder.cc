@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/support/page_size_override.hpp"
 
@@ -206,14 +207,14 @@ std::string LmdbBuilder::key(std::uint64_t number) const {
     case Keys::lengths:
       break;
   }
-  const std::size_t length = least_key_ + mix(seed_ * 7919 + number) % (most_key_ - least_key_ + 1);
-  if (most_key_ == 1) return std::string(1, static_cast<char>(number));
   // The number first, in as many bytes as fit, so that keys stay distinct.
+  const std::size_t least = number < 256 ? 1 : (number < 65536 ? 2 : 4);
+  const std::size_t random = mix(seed_ * 7919 + number) % (most_key_ - least_key_ + 1);
+  const std::size_t length = std::max(least, least_key_ + random);
   std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    bytes.push_back(static_cast<char>(number >> shift & 0xff));
+  for (std::size_t i = std::min<std::size_t>(length, 4); i-- > 0;) {
+    bytes.push_back(static_cast<char>(number >> (8 * i) & 0xff));
   }
-  if (length <= bytes.size()) return bytes.substr(bytes.size() - std::min(length, bytes.size()));
   return bytes + test_value(seed_, number, length - bytes.size());
 }
 
@@ -251,9 +252,9 @@ class LmdbBuilder::Job {
     delete_some();
     if (recipe_.update_every_ != 0) {
       for (std::uint64_t i = 0; i < recipe_.count_; i += recipe_.update_every_) put(i, 1);
-      commit_now();
     }
     commit_now();
+    mdb_txn_abort(std::exchange(txn_, nullptr));
   }
 
   void copy_compacted(const std::string& to) {
@@ -286,8 +287,8 @@ class LmdbBuilder::Job {
 
   void put(std::uint64_t number, std::uint64_t version, unsigned flags = 0) {
     const std::string key_text = recipe_.key(number);
-    const std::string value_text = test_value(recipe_.seed_ + version, number,
-                                              recipe_.value_size(number, version));
+    const std::string value_text =
+        test_value(recipe_.seed_ + version, number, recipe_.value_size(number, version));
     MDB_val key = to_val(key_text);
     MDB_val value = to_val(value_text);
     check(mdb_put(txn_, dbi_, &key, &value, flags), "mdb_put");

@@ -75,12 +75,15 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) {
 }
 
 void InputFile::check_end(std::uint64_t offset) {
-  seek(offset);
-  char extra = 0;
-  const int got = gzread(file_, &extra, 1);
-  if (got == 0) return;
+  // Seeking in a plain file succeeds behind its end, so the last byte has to be seen.
+  std::byte last{};
+  if (offset > 0) read(offset - 1, std::span(&last, 1));
+  const int got = gzread(file_, &last, 1);
+  int code = Z_OK;
+  gzerror(file_, &code);
+  if (got == 0 && code == Z_OK) return;
   throw Error(ErrorKind::corrupt,
-              got < 0 ? "the file does not unpack" : "the file goes on behind its last record",
+              got > 0 ? "the file goes on behind its last record" : "the file does not unpack",
               "the file is damaged or of another kind: see --from",
               Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
 }

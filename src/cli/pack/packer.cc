@@ -44,8 +44,9 @@ class Packer {
       : source_(open_source(options)),
         count_(records_to_pack(*source_, options)),
         destination_(options, fmt::format("{},count={}", source_->fingerprint(), count_)) {
-    writer_.emplace(destination_.partial(),
-                    lmdb::WriterOptions{.commit_every = options.commit_every});
+    lmdb::WriterOptions writing;
+    writing.commit_every = options.commit_every;
+    writer_.emplace(destination_.partial(), writing);
   }
 
   Summary run() {

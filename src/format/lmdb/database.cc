@@ -129,6 +129,13 @@ Database Database::open(const std::string& path, Engine engine) {
   return database;
 }
 
+Database Database::open_container(const std::string& path, Engine engine) {
+  const DatasetPath resolved = resolve_dataset_path(path);
+  Database database = open(open_snapshot(resolved, engine), resolved.name, true);
+  database.path_ = path;
+  return database;
+}
+
 Database Database::open(std::shared_ptr<const File> file, const std::string& name) {
   return open(std::make_shared<const Snapshot>(std::move(file)), name, false);
 }

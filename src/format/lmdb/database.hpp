@@ -29,8 +29,10 @@ class Database {
   static Database open(const std::string& path, Engine engine);
   /// Opens the tree `name` (empty: main) of bytes that are at hand, taking no slot.
   static Database open(std::shared_ptr<const File> file, const std::string& name = {});
-  /// Opens the tree `name` of a snapshot. For inspection, `allow_named` opens a main database
-  /// although it holds nothing but named ones.
+  /// As open(), but a main database that holds nothing but named ones is opened as well. For
+  /// looking at it: its records are no samples.
+  static Database open_container(const std::string& path, Engine engine);
+  /// Opens the tree `name` of a snapshot; `allow_named` as open_container.
   static Database open(std::shared_ptr<const Snapshot> snapshot, const std::string& name,
                        bool allow_named);
 

@@ -1,4 +1,4 @@
-// A file with given bytes for the length of a test.
+// Files that exist for the length of a test.
 #pragma once
 
 #include <unistd.h>

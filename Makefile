@@ -1,0 +1,26 @@
+# Short names for the scripts; see CONTRIBUTING.md. The build itself is CMake's (CMakePresets.json).
+.PHONY: demo test test-full bench lint format docs deps
+
+deps:
+	@scripts/install-deps.sh
+
+demo: deps
+	@scripts/demo.sh
+
+test: deps
+	@scripts/test.sh
+
+test-full: deps
+	@scripts/test-full.sh
+
+bench: deps
+	@scripts/bench.sh
+
+lint: deps
+	@scripts/lint.sh
+
+format:
+	@scripts/format.sh
+
+docs:
+	@scripts/docs.sh

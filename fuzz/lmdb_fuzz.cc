@@ -1,0 +1,107 @@
+// Any bytes as an LMDB file: opening, walking, seeking, inspecting and verifying end with a result
+// or an Error, within bounded time and memory, and never touch a byte outside the file.
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "format/lmdb/inspect.hpp"
+#include "format/lmdb/verify.hpp"
+
+namespace {
+
+using namespace forebay;
+
+/// The same bytes through explicit reads.
+class UnmappedFile final : public File {
+ public:
+  explicit UnmappedFile(std::shared_ptr<const File> file) : file_(std::move(file)) {}
+
+  const std::string& path() const override { return file_->path(); }
+  std::uint64_t size() const override { return file_->size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    file_->read(offset, out);
+  }
+  std::span<const std::byte> map() const override { return {}; }
+  void check() const override { file_->check(); }
+  FileFingerprint fingerprint() const override { return file_->fingerprint(); }
+  FileCounters counters() const override { return file_->counters(); }
+
+ private:
+  std::shared_ptr<const File> file_;
+};
+
+/// Reads each byte, so that the address sanitizer sees each access.
+std::uint64_t sum(std::span<const std::byte> bytes) {
+  std::uint64_t total = 0;
+  for (const std::byte byte : bytes) total += std::to_integer<std::uint64_t>(byte);
+  return total;
+}
+
+template <typename Step>
+void attempt(const Step& step) {
+  try {
+    step();
+  } catch (const Error&) {
+    // The expected answer to most inputs.
+  }
+}
+
+std::uint64_t walk(lmdb::Tree& tree) {
+  std::uint64_t records = 0;
+  std::uint64_t total = 0;
+  lmdb::Cursor cursor = tree.first();
+  for (bool more = cursor.valid(); more; more = tree.next(cursor), ++records) {
+    const lmdb::Entry entry = tree.entry(cursor);
+    total += sum(entry.key) + sum(entry.value);
+  }
+  if (records != tree.entries()) std::abort();  // a walk that ends well has seen all
+  volatile std::uint64_t used = total;          // or the reads could be optimized away
+  (void)used;
+  return records;
+}
+
+void walk_back(lmdb::Tree& tree) {
+  lmdb::Cursor cursor = tree.last();
+  for (bool more = cursor.valid(); more; more = tree.previous(cursor)) tree.node(cursor);
+}
+
+void seek(lmdb::Tree& tree, std::span<const std::byte> bytes) {
+  lmdb::Cursor cursor = tree.seek(bytes.first(std::min<std::size_t>(bytes.size(), 8)));
+  for (int i = 0; cursor.valid() && i < 100; ++i) tree.next(cursor);
+  if (tree.entries() == 0) return;
+  lmdb::Cursor numbered;
+  for (const std::uint64_t part : {2, 3, 1, 4}) {
+    tree.seek_record(numbered, (tree.entries() - 1) / part);
+    tree.node(numbered);
+  }
+}
+
+void use(const std::shared_ptr<const File>& file, std::span<const std::byte> bytes) {
+  const auto snapshot = std::make_shared<const lmdb::Snapshot>(file);
+  lmdb::Database database = lmdb::Database::open(snapshot, {}, true);
+  attempt([&] { walk(database.tree()); });
+  attempt([&] { walk_back(database.tree()); });
+  attempt([&] { seek(database.tree(), bytes); });
+  attempt([&] { lmdb::inspect(database); });
+  attempt([&] {
+    std::uint64_t total = 0;
+    lmdb::verify(database, {}, [&](const Record& record) { total += sum(record.value); });
+  });
+  attempt([&] {
+    for (const auto& name : database.named_databases()) {
+      lmdb::Database named = lmdb::Database::open(snapshot, name, false);
+      walk(named.tree());
+    }
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
+  const auto file = memory_file("fuzz.mdb", bytes);
+  attempt([&] { lmdb::Database::open(file); });
+  attempt([&] { use(file, bytes); });
+  attempt([&] { use(std::make_shared<const UnmappedFile>(file), bytes); });
+  return 0;
+}

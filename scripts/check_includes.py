@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Checks that includes point only left: a room of src/ uses itself and the rooms before it.
+
+  core, storage, format, order, comm, read, exchange, loader, cli, train
+                                  sync (needs core and comm alone)
+
+cli/ and train/ are programs, at the right end side by side; train/ shares how commands start and
+end, so it comes last.
+
+Public headers (include/forebay/) belong to the room that implements them, never include internal
+headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/ may see MPI, and programs
+(cli/, train/) may start it through forebay/mpi.hpp.
+
+usage: check_includes.py [ROOT]
+"""
+
+import pathlib
+import re
+import sys
+
+ROOMS = ["core", "storage", "format", "order", "comm", "read", "exchange", "loader", "cli", "train"]
+NEEDS = {room: set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
+NEEDS["sync"] = {"core", "comm", "sync"}
+NEEDS["train"].add("sync")
+NEEDS["cli"].add("sync")
+
+# The room behind each public header.
+PUBLIC = {
+    "error": "core", "log": "core", "statistics": "core", "trace": "core",
+    "storage": "storage",
+    "dataset": "format",
+    "order": "order",
+    "communicator": "comm", "mpi": "comm",
+    "options": "read",
+    "loader": "loader",
+}
+MAY_START_MPI = {"comm", "cli", "train"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) == '"', match.group(2)
+
+
+def public_room(include):
+    return PUBLIC.get(include.removeprefix("forebay/").removesuffix(".hpp"))
+
+
+def fault_in_room(room, quoted, include):
+    """Why a source of `room` must not include this, or None."""
+    if include == "mpi.h":
+        return None if room == "comm" else "mpi.h belongs to comm/ and forebay/mpi.hpp"
+    if include == "forebay/mpi.hpp" and room not in MAY_START_MPI:
+        return "only comm/ and programs may use forebay/mpi.hpp"
+    if not quoted:
+        return None
+    if include.startswith("forebay/"):
+        target = public_room(include)
+        if target is None:
+            return "the table PUBLIC does not know this header"
+    else:
+        target = include.split("/")[0] if "/" in include else room
+        if target not in NEEDS:
+            return None  # third-party or generated, not a room
+    return None if target in NEEDS[room] else f"{room}/ must not need {target}/"
+
+
+def fault_in_public_header(name, quoted, include):
+    if include == "mpi.h":
+        return None if name == "mpi" else "only forebay/mpi.hpp includes mpi.h"
+    if not quoted:
+        return None
+    if not include.startswith("forebay/"):
+        return "a public header must not include an internal one"
+    if include == "forebay/mpi.hpp":
+        return "MPI stays out of the other public headers"
+    return fault_in_room(PUBLIC[name], quoted, include)
+
+
+def check(root):
+    faults = []
+
+    def note(path, number, include, fault):
+        if fault:
+            faults.append(f"{path.relative_to(root)}:{number}: {include}: {fault}")
+
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in {".cc", ".hpp"}:
+            continue
+        room = path.relative_to(root / "src").parts[0]
+        if room not in NEEDS:
+            faults.append(f"{path.relative_to(root)}: the folder is not a known room")
+            continue
+        for number, quoted, include in includes(path):
+            note(path, number, include, fault_in_room(room, quoted, include))
+    for path in sorted((root / "include" / "forebay").glob("*.hpp")):
+        if path.stem not in PUBLIC:
+            faults.append(f"{path.relative_to(root)}: the table PUBLIC does not know this header")
+            continue
+        for number, quoted, include in includes(path):
+            note(path, number, include, fault_in_public_header(path.stem, quoted, include))
+    return faults
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    faults = check(root.resolve())
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The long tests: `make test-full`. Everything on both MPI flavours and under the sanitizers, twenty
+# times the random cases, ten minutes of each fuzz target. Takes hours on 2 cores.
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/stages.sh
+. scripts/stages.sh
+
+export FOREBAY_TEST_SCALE="${FOREBAY_TEST_SCALE:-20}"
+fuzz_seconds="${FOREBAY_FUZZ_SECONDS:-600}"
+timeout_seconds=7200
+
+everything() {
+  configure "$1"
+  build "$1"
+  ctest --test-dir "build/$1" --output-on-failure --timeout "$timeout_seconds"
+}
+
+release() { everything release; }
+mpich() { everything release-mpich; }
+asan() { everything asan; }
+
+tsan() {
+  configure tsan
+  build tsan thread_tests
+  ctest --preset tsan --timeout "$timeout_seconds"
+}
+
+fuzz() {
+  configure fuzz -DFOREBAY_FUZZ_SECONDS="$fuzz_seconds"
+  build fuzz
+  ctest --preset fuzz
+}
+
+stage release release
+stage release-mpich mpich
+stage asan asan
+stage tsan tsan
+stage fuzz fuzz
+finish

@@ -1,0 +1,46 @@
+// Options and look-ups that the commands about one existing data set share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "forebay/dataset.hpp"
+#include "forebay/storage.hpp"
+#include "format/lmdb/database.hpp"
+
+namespace forebay {
+
+struct DatasetOptions {
+  std::string path;
+  Engine engine = Engine::mmap;
+  CodecOptions codec;
+  bool json = false;
+};
+
+/// DATASET, --codec, --schema, --engine, --json.
+void add_dataset_options(CLI::App& app, DatasetOptions& options);
+
+/// Opens the data set; a main database that only holds named ones opens too, with no records.
+/// Throws as lmdb::Database::open.
+lmdb::Database open_dataset(const DatasetOptions& options);
+
+/// The codec for the data set's first record; nothing when it has none.
+/// Throws as make_codec, with the place.
+std::shared_ptr<const Codec> codec_of_first(lmdb::Database& database, const CodecOptions& options);
+
+/// One buffer a field, to decode into again and again.
+class FieldBuffers {
+ public:
+  explicit FieldBuffers(const Schema& schema);
+  std::span<const std::span<std::byte>> spans() const { return spans_; }
+
+ private:
+  std::vector<std::vector<std::byte>> buffers_;
+  std::vector<std::span<std::byte>> spans_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Little shared memory, many processes, read-only places, odd files: right samples or clear words."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import launch
+import liblmdb
+import order_model
+
+STRATEGIES = (["lmdb"], ["lmm", "--engine", "mmap"], ["lmm", "--engine", "pread"])
+MIB = 1 << 20
+PROCESSES = 130  # LMDB's lock file has room for 126 readers
+
+
+class ScarceResources(launch.AcceptanceCase):
+
+    def small_database(self, name):
+        return liblmdb.write(self.path(name), [(b"%08d" % i, bytes([i % 251]) * (300 + i))
+                                               for i in range(500)])
+
+    def read_right(self, dataset, ranks=3, batch=20, iterations=30, prefix=(), strategies=STRATEGIES):
+        records = liblmdb.walk(dataset)
+        expected = list(order_model.expected_lines(records, max(ranks, 1), batch, 1, iterations))
+        for strategy in strategies:
+            with self.subTest(strategy=" ".join(strategy)):
+                result = launch.run("samples", dataset, "--batch", batch, "--iterations",
+                                    iterations, "--strategy", *strategy, ranks=ranks, prefix=prefix)
+                self.assert_lines(result, expected)
+
+
+class SharedMemory(ScarceResources):
+
+    def setUp(self):
+        super().setUp()
+        if not launch.private_shared_memory:
+            self.skipTest("needs the right to mount a small /dev/shm")
+        launch.resize_shared_memory("64m")
+        self.addCleanup(launch.resize_shared_memory, "4g")
+
+    def test_too_little_names_needed_and_free_bytes(self):
+        path = liblmdb.write(self.path("huge"), [(b"%04d" % i, bytes(4 * MIB)) for i in range(60)],
+                             commit_every=20)
+        for ranks in (0, 3):
+            with self.subTest(ranks=ranks):
+                result = launch.run("samples", path, "--batch", 50, "--iterations", 2,
+                                    "--strategy", "lmm", ranks=ranks)
+                self.assertEqual(result.code, 1, result.err)
+                lines = result.error_lines()
+                self.assertEqual(len(lines), 1, result.err)
+                self.assertIn("/dev/shm", lines[0])
+                self.assertGreaterEqual(len(re.findall(r"\d+", lines[0])), 2, lines[0])
+                self.assertRegex(lines[0], "need")
+                self.assertRegex(lines[0], "free")
+
+    def test_a_small_run_still_fits(self):
+        self.read_right(self.small_database("fits"))
+
+
+class ManyProcesses(ScarceResources):
+
+    def test_more_processes_than_lmdb_has_reader_slots(self):
+        path = self.small_database("crowd")
+        first = next(order_model.expected_lines(liblmdb.walk(path), 1, 500, 1, 1))
+        for strategy in STRATEGIES:
+            with self.subTest(strategy=" ".join(strategy)):
+                # Nobody empties the pipes, so all of them stay open at the same time.
+                crowd = [subprocess.Popen(
+                    [launch.COMMAND, "samples", path, "--batch", "500", "--epochs", "50",
+                     "--strategy", *strategy], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, text=True) for _ in range(PROCESSES)]
+                try:
+                    for process in crowd:
+                        line = process.stdout.readline().rstrip("\n")
+                        self.assertEqual(line, first, line or process.stderr.read())
+                finally:
+                    for process in crowd:
+                        process.kill()
+                        process.communicate()
+
+    @unittest.skipIf(launch.SCALE == 1, "starts 130 ranks: part of the long run")
+    def test_more_ranks_than_lmdb_has_reader_slots(self):
+        self.read_right(self.small_database("ranks"), ranks=PROCESSES, batch=140, iterations=4)
+
+
+class OddPlaces(ScarceResources):
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_read_only_directory(self):
+        user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        os.chmod(self.scratch, 0o755)
+        for lock in (True, False):
+            path = self.small_database(f"readonly-{lock}")
+            if not lock:
+                os.remove(os.path.join(path, "lock.mdb"))
+            for name in os.listdir(path):
+                os.chmod(os.path.join(path, name), 0o444)
+            os.chmod(path, 0o555)
+            with self.subTest(lock=lock):
+                self.read_right(path, ranks=0, prefix=user)
+                self.assertEqual("lock.mdb" in os.listdir(path), lock)
+
+    def test_missing_lock_file(self):
+        path = self.small_database("unlocked")
+        os.remove(os.path.join(path, "lock.mdb"))
+        self.read_right(path)
+
+    def test_file_and_directory_name_the_same_data(self):
+        path = self.small_database("both")
+        self.read_right(os.path.join(path, "data.mdb"))
+
+    def test_records_beyond_three_gibibytes_of_a_sparse_file(self):
+        path = self.path("sparse")
+        with liblmdb.Environment(path, liblmdb.NOSYNC | liblmdb.WRITEMAP, 4 << 30) as environment:
+            with environment.transaction() as transaction:
+                transaction.reserve(b"hole", 3 << 30)
+                for i in range(200):
+                    transaction.put(b"r%06d" % i, bytes([i]) * (100 + 50 * i))
+            with environment.transaction() as transaction:
+                transaction.delete(b"hole")
+        status = os.stat(os.path.join(path, "data.mdb"))
+        self.assertGreater(status.st_size, 3 << 30)
+        self.assertLess(status.st_blocks * 512, 1 << 30)
+        self.read_right(path)
+
+
+if __name__ == "__main__":
+    launch.main()

@@ -1,0 +1,209 @@
+// Our reader equals liblmdb's own cursor walk, on every kind of database.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "format/lmdb/database.hpp"
+#include "format/lmdb/lmdb_source.hpp"
+#include "format/record_source.hpp"
+#include "tests/support/lmdb_builder.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace forebay::lmdb {
+namespace {
+
+using test::NamedRecipe;
+using test::OracleRecord;
+
+std::string to_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::byte> to_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+OracleRecord to_record(const Entry& entry) { return {to_text(entry.key), to_text(entry.value)}; }
+
+class EveryDatabase : public testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    recipe_ = test::standard_databases().at(GetParam());
+    path_ = recipe_.builder.build(directory_ / recipe_.name);
+    const DatasetPath resolved = resolve_dataset_path(path_);
+    expected_ = test::read_with_liblmdb(resolved.environment, resolved.name);
+  }
+
+  Database open(Engine engine) const { return Database::open(path_, engine); }
+
+  test::TemporaryDirectory directory_;
+  NamedRecipe recipe_;
+  std::string path_;
+  std::vector<OracleRecord> expected_;
+};
+
+constexpr Engine kEngines[] = {Engine::mmap, Engine::pread};
+constexpr SourceEngine kSourceEngines[] = {SourceEngine::liblmdb, SourceEngine::mmap,
+                                           SourceEngine::pread};
+
+TEST_P(EveryDatabase, WalkForwardEqualsLiblmdb) {
+  for (const Engine engine : kEngines) {
+    Database database = open(engine);
+    ASSERT_EQ(database.entries(), expected_.size());
+    Cursor cursor = database.tree().first();
+    std::size_t i = 0;
+    for (bool more = cursor.valid(); more; more = database.tree().next(cursor), ++i) {
+      ASSERT_LT(i, expected_.size());
+      ASSERT_EQ(cursor.sample, i);
+      ASSERT_EQ(to_record(database.tree().entry(cursor)), expected_[i]) << "record " << i;
+    }
+    EXPECT_EQ(i, expected_.size());
+  }
+}
+
+TEST_P(EveryDatabase, WalkBackwardEqualsLiblmdb) {
+  Database database = open(Engine::pread);
+  Cursor cursor = database.tree().last();
+  std::size_t i = expected_.size();
+  for (bool more = cursor.valid(); more; more = database.tree().previous(cursor)) {
+    ASSERT_GT(i, 0U);
+    --i;
+    ASSERT_EQ(cursor.sample, i);
+    ASSERT_EQ(to_record(database.tree().entry(cursor)), expected_[i]) << "record " << i;
+  }
+  EXPECT_EQ(i, 0U);
+}
+
+TEST_P(EveryDatabase, SeekFindsEveryKeyAndItsSuccessor) {
+  Database database = open(Engine::mmap);
+  Tree& tree = database.tree();
+  for (std::size_t i = 0; i < expected_.size(); ++i) {
+    Cursor cursor = tree.seek(to_bytes(expected_[i].key));
+    ASSERT_TRUE(cursor.valid());
+    ASSERT_EQ(to_text(tree.entry(cursor).key), expected_[i].key);
+    ASSERT_EQ(tree.next(cursor), i + 1 < expected_.size());
+    if (cursor.valid()) {
+      ASSERT_EQ(to_text(tree.entry(cursor).key), expected_[i + 1].key);
+    }
+  }
+}
+
+TEST_P(EveryDatabase, SeekOfAnAbsentKeyIsALowerBound) {
+  Database database = open(Engine::pread);
+  Tree& tree = database.tree();
+  const std::uint16_t flags = tree.header().flags;
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 300 && !expected_.empty(); ++i) {
+    std::string key = expected_[random() % expected_.size()].key;
+    key[random() % key.size()] = static_cast<char>(random());
+    const auto after = std::find_if(expected_.begin(), expected_.end(), [&](const auto& record) {
+      return compare_keys(to_bytes(record.key), to_bytes(key), flags) >= 0;
+    });
+    const Cursor cursor = tree.seek(to_bytes(key));
+    ASSERT_EQ(cursor.valid(), after != expected_.end());
+    if (cursor.valid()) {
+      ASSERT_EQ(to_text(tree.entry(cursor).key), after->key);
+    }
+  }
+}
+
+TEST_P(EveryDatabase, SeekRecordFromAnywhereReachesTheRecord) {
+  for (const Engine engine : kEngines) {
+    Database database = open(engine);
+    Cursor cursor;
+    std::mt19937_64 random(11);
+    for (int i = 0; i < 200 && !expected_.empty(); ++i) {
+      const std::uint64_t wanted = random() % expected_.size();
+      database.tree().seek_record(cursor, wanted);
+      ASSERT_EQ(cursor.sample, wanted);
+      ASSERT_EQ(to_text(database.tree().entry(cursor).key), expected_[wanted].key);
+    }
+  }
+}
+
+TEST_P(EveryDatabase, ACursorWorksInAnotherProcessesDatabase) {
+  if (expected_.empty()) return;
+  Database one = open(Engine::mmap);
+  Database other = open(Engine::pread);
+  Cursor cursor;
+  one.tree().seek_record(cursor, expected_.size() / 2);
+  for (std::size_t i = expected_.size() / 2; i < expected_.size(); ++i) {
+    ASSERT_EQ(to_record(other.tree().entry(cursor)), expected_[i]);
+    other.tree().next(cursor);
+  }
+  EXPECT_FALSE(cursor.valid());
+}
+
+TEST_P(EveryDatabase, EverySourceDeliversStridedRuns) {
+  for (const SourceEngine engine : kSourceEngines) {
+    const auto source = open_records(path_, engine);
+    ASSERT_EQ(source->entries(), expected_.size());
+    // Rank 1 of 3 with runs of 4, then from the start again.
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::uint64_t at = 4; at < expected_.size(); at += 12) {
+        std::uint64_t next = at;
+        source->seek(at);
+        source->read(std::min<std::uint64_t>(4, expected_.size() - at), [&](const Record& record) {
+          ASSERT_EQ(record.sample, next);
+          ASSERT_EQ(to_text(record.key), expected_[next].key);
+          ASSERT_EQ(to_text(record.value), expected_[next].value) << "record " << next;
+          ++next;
+        });
+        ASSERT_EQ(next, std::min<std::uint64_t>(at + 4, expected_.size()));
+      }
+    }
+    source->check_unchanged();
+  }
+}
+
+TEST_P(EveryDatabase, SourcesReadWithoutASeekFromTheFirstRecord) {
+  for (const SourceEngine engine : kSourceEngines) {
+    const auto source = open_records(path_, engine);
+    std::size_t i = 0;
+    source->read(expected_.size(), [&](const Record& record) {
+      ASSERT_EQ(to_text(record.value), expected_[i].value) << "record " << i;
+      ++i;
+    });
+    EXPECT_EQ(i, expected_.size());
+    EXPECT_THROW(source->read(1, [](const Record&) {}), Error);
+    EXPECT_THROW(source->seek(expected_.size()), Error);
+  }
+}
+
+TEST_P(EveryDatabase, FingerprintsOfAllSourcesAreEqual) {
+  const auto fingerprint = open_records(path_, SourceEngine::liblmdb)->fingerprint();
+  EXPECT_EQ(fingerprint, open_records(path_, SourceEngine::mmap)->fingerprint());
+  EXPECT_EQ(fingerprint, open_records(path_, SourceEngine::pread)->fingerprint());
+}
+
+std::string name_of_case(const testing::TestParamInfo<std::size_t>& tested) {
+  std::string name = test::standard_databases()[tested.param].name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Standard, EveryDatabase,
+                         testing::Range<std::size_t>(0, test::standard_databases().size()),
+                         name_of_case);
+
+TEST(StandardDatabases, HaveTheShapesTheyAreNamedFor) {
+  EXPECT_GE(test::standard_databases().size(), 30U);
+  test::TemporaryDirectory directory;
+  const std::map<std::string, std::uint32_t> page_sizes = {{"deep_tree", 4096},
+                                                           {"pages_of_8_KiB", 8192},
+                                                           {"pages_of_16_KiB", 16384},
+                                                           {"pages_of_32_KiB", 32768}};
+  for (const NamedRecipe& recipe : test::standard_databases()) {
+    if (!page_sizes.contains(recipe.name)) continue;
+    const auto path = recipe.builder.build(directory / recipe.name);
+    const Database database = Database::open(path, Engine::pread);
+    EXPECT_EQ(database.page_size(), page_sizes.at(recipe.name));
+    EXPECT_GE(database.depth(), recipe.name == "deep_tree" ? 4U : 2U);
+  }
+}
+
+}  // namespace
+}  // namespace forebay::lmdb
