@@ -49,8 +49,7 @@ class LineFile {
  private:
   [[noreturn]] void fail() const {
     throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(errno)),
-                "check the path and the free space",
-                {.file = path_});
+                "check the path and the free space", {.file = path_});
   }
 
   std::string path_;
