@@ -32,6 +32,7 @@ class BaselineSource final : public RecordSource {
   SourceCounters counters() const override { return counters_; }
 
  private:
+  void begin(const DatasetPath& path, const std::shared_ptr<const Environment>& environment);
   void step(MDB_cursor_op operation);
   void move_to(std::uint64_t sample);
   void count_value();

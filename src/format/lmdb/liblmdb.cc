@@ -40,12 +40,12 @@ ErrorKind kind_of(int code) {
   }
 }
 
-/// Environments of this process by (process, device, inode): what liblmdb's locks hang on. The
-/// process is part of the key because a forked child must not use its parent's environment.
+/// Environments of this process by (process, device, inode, locking): what liblmdb's locks hang
+/// on. The process is part of the key because a forked child must not use its parent's environment.
 /// Opening and closing happen under the mutex: a close frees the places of an environment that was
 /// opened meanwhile.
 struct ReaderRegistry {
-  using Key = std::array<std::uint64_t, 3>;
+  using Key = std::array<std::uint64_t, 4>;
   struct Entry {
     std::unique_ptr<const Environment> environment;
     std::size_t users = 0;
@@ -84,9 +84,9 @@ bool lock_file_usable(const DatasetPath& path) {
          ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
 }
 
-std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path) {
+std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path, Locking locking) {
   Environment::Options options{.flags = MDB_RDONLY | MDB_NOTLS};
-  if (lock_file_usable(path)) {
+  if (locking == Locking::if_possible && lock_file_usable(path)) {
     try {
       return std::make_unique<const Environment>(path, options);
     } catch (const Error&) {
@@ -193,18 +193,20 @@ MDB_dbi Transaction::open_database(const std::string& name, unsigned flags) {
   return dbi;
 }
 
-std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path) {
+std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path,
+                                                             Locking locking) {
   struct stat info {};
   if (::stat(path.data_file.c_str(), &info) != 0) {
     throw Error(ErrorKind::not_found, "no such file", "check the path", {.file = path.data_file});
   }
-  const ReaderRegistry::Key key = {static_cast<std::uint64_t>(::getpid()), info.st_dev,
-                                   info.st_ino};
+  const ReaderRegistry::Key key = {static_cast<std::uint64_t>(::getpid()), info.st_dev, info.st_ino,
+                                   static_cast<std::uint64_t>(locking)};
   ReaderRegistry& registry = reader_registry();
   const std::scoped_lock lock(registry.mutex);
   auto found = registry.entries.find(key);
   if (found == registry.entries.end()) {
-    found = registry.entries.emplace(key, ReaderRegistry::Entry{open_for_reading(path), 0}).first;
+    found = registry.entries.emplace(key, ReaderRegistry::Entry{open_for_reading(path, locking), 0})
+                .first;
   }
   ++found->second.users;
   return {found->second.environment.get(),

@@ -74,9 +74,12 @@ class Transaction {
   MDB_txn* txn_ = nullptr;
 };
 
+enum class Locking : std::uint8_t { if_possible, none };
+
 /// This process's environment for reading `path`, opened at need and closed by its last user.
-/// Takes part in locking when `path` has a usable lock file, and creates none.
-std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path);
+/// Takes part in locking when that is wanted and `path` has a usable lock file; creates none.
+std::shared_ptr<const Environment> shared_reader_environment(
+    const DatasetPath& path, Locking locking = Locking::if_possible);
 
 /// Opens a database of a shared environment, for read transactions that begin afterwards.
 MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
