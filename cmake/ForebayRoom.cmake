@@ -15,7 +15,8 @@ function(forebay_room name)
 endfunction()
 
 # forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.
-# LABEL lets a preset pick what it can run (unit, threads, mpi, slow).
+# LABEL lets a preset pick what it can run (unit, threads, mpi, slow); programs labelled `threads`
+# are also built by the target thread_tests.
 function(forebay_test name)
   cmake_parse_arguments(TEST "" "LABEL" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cc)
@@ -29,6 +30,8 @@ function(forebay_test name)
   target_link_libraries(${target} PRIVATE forebay GTest::gmock GTest::gtest_main ${TEST_LIBRARIES})
   if(NOT TEST_LABEL)
     set(TEST_LABEL unit)
+  elseif(TEST_LABEL STREQUAL threads)
+    add_dependencies(thread_tests ${target})
   endif()
   gtest_discover_tests(${target} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 120)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Checks that includes point only left: a room of src/ uses itself and the rooms before it.
 
-  core, storage, format, order, comm, read, exchange, loader, train, cli
+  core, storage, format, order, comm, read, exchange, loader, cli, train
                                   sync (needs core and comm alone)
+
+cli/ and train/ are programs, at the right end side by side; train/ shares how commands start and
+end, so it comes last.
 
 Public headers (include/forebay/) belong to the room that implements them, never include internal
 headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/ may see MPI, and programs
@@ -15,7 +18,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["core", "storage", "format", "order", "comm", "read", "exchange", "loader", "train", "cli"]
+ROOMS = ["core", "storage", "format", "order", "comm", "read", "exchange", "loader", "cli", "train"]
 NEEDS = {room: set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 NEEDS["sync"] = {"core", "comm", "sync"}
 NEEDS["train"].add("sync")

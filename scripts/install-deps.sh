@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs everything that Forebay needs, from Debian 12 (also right on Ubuntu 22.04 and later).
+# Installs everything that Forebay needs, on Debian 12.
 # Does nothing when all of it is there; needs root or sudo otherwise.
 set -eu
 

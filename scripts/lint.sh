@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Style and static checks: `make lint`. Changes nothing; `make format` repairs the layout.
+# shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
 sources() { git ls-files '*.cc' '*.hpp'; }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The long tests: `make test-full`. Everything on both MPI flavours and under the sanitizers, twenty
 # times the random cases, ten minutes of each fuzz target. Takes hours on 2 cores.
+# shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/stages.sh
 . scripts/stages.sh
 
 export FOREBAY_TEST_SCALE="${FOREBAY_TEST_SCALE:-20}"

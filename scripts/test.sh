@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The tests that every change must pass: `make test`. About 20 minutes on 2 cores from nothing.
+# shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/stages.sh
 . scripts/stages.sh
 
 release() {

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
@@ -34,21 +36,25 @@ std::shared_ptr<const Codec> codec_at(lmdb::Database& database, const lmdb::Curs
   }
 }
 
-/// The codec that most probably fits: of the first records, the first one that says what it is.
-/// Falls back to undecoded bytes; nothing when the tree cannot be read.
+/// What most of the first records are, undecoded bytes only if all are. Nothing when none of them
+/// says, or when the tree cannot be read: what is wrong with it is for the walk to report.
 std::shared_ptr<const Codec> find_codec(lmdb::Database& database, const CodecOptions& options) {
-  std::shared_ptr<const Codec> found;
+  std::vector<std::shared_ptr<const Codec>> codecs;
   try {
     lmdb::Cursor cursor = database.tree().first();
     for (int i = 0; i < kRecordsToLookAt && cursor.valid(); ++i) {
-      const auto codec = codec_at(database, cursor, options);
-      if (codec != nullptr && (found == nullptr || found->schema().fields.empty())) found = codec;
+      if (auto codec = codec_at(database, cursor, options)) codecs.push_back(std::move(codec));
       if (!database.tree().next(cursor)) break;
     }
   } catch (const Error&) {
-    // What is wrong with the tree is for the walk to report.
   }
-  return found;
+  const auto votes = [&](const std::shared_ptr<const Codec>& codec) {
+    if (codec->schema().fields.empty()) return std::ptrdiff_t{0};
+    return std::ranges::count_if(
+        codecs, [&](const auto& other) { return other->schema() == codec->schema(); });
+  };
+  const auto best = std::ranges::max_element(codecs, {}, votes);
+  return best == codecs.end() ? nullptr : *best;
 }
 
 /// Decodes each record; where no record looked at had a codec, the first one that has decides.

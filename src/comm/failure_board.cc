@@ -33,6 +33,20 @@ struct FailureBoard::Memory {
 
 namespace {
 
+/// The text form, with what is long cut so that it fits into `limit` bytes.
+std::string short_text(const Error& error, std::size_t limit) {
+  std::string text = serialize(error);
+  if (text.size() <= limit) return text;
+  const auto cut = [limit](const std::string& part) { return part.substr(0, limit / 8); };
+  Where where = error.where();
+  where.file = cut(where.file);
+  where.key = cut(where.key);
+  text = serialize(Error(error.kind(), cut(error.happened()) + "...", cut(error.remedy()), where));
+  return text.size() <= limit
+             ? text
+             : serialize(Error(error.kind(), "a rank failed", "", {.rank = where.rank}));
+}
+
 std::uint64_t own_pid_namespace() {
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
@@ -75,7 +89,7 @@ FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<
 FailureBoard::~FailureBoard() { memory_->peers[static_cast<std::size_t>(node_rank_)].pid = 0; }
 
 void FailureBoard::fail(const Error& error) {
-  publish(serialize(error.at_rank(world_->rank())));
+  publish(short_text(error.at_rank(world_->rank()), Memory::kTextBytes));
   to_send_ = true;
   if (world_->concurrent()) poll();
 }

@@ -41,7 +41,7 @@ class MemoryLimitTest : public ::testing::Test {
 
   MemoryLimit limit() { return memory_limit(folder_.path()); }
 
-  testing::TemporaryFolder folder_;
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(MemoryLimitTest, WithoutGroupsTheMachineIsTheLimit) {

@@ -93,7 +93,7 @@ TEST(Trace, ManyThreadsRecordAtOnce) {
 }
 
 TEST(WriteTrace, JoinsTheRanksToOneValidFile) {
-  const testing::TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     Trace trace(rank);

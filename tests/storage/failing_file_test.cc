@@ -12,7 +12,7 @@
 namespace forebay {
 namespace {
 
-using testing::counting_bytes;
+using test::counting_bytes;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kPage = 4096;

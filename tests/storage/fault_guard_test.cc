@@ -18,10 +18,10 @@ namespace forebay {
 namespace {
 
 using ::testing::AllOf;
-using testing::counting_bytes;
+using test::counting_bytes;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
-using testing::write_bytes;
+using test::TemporaryFolder;
+using test::write_bytes;
 
 constexpr std::size_t kPage = 4096;
 

@@ -40,7 +40,7 @@ class LmdbBuilder {
   // Keys: zero-padded decimal numbers of 8 digits unless told otherwise.
   LmdbBuilder& key_length(std::size_t bytes) { return key_lengths(bytes, bytes); }
   LmdbBuilder& key_lengths(std::size_t least, std::size_t most);
-  LmdbBuilder& file_name_keys();        ///< "00000012_n012/image 12.jpg", as Caffe writes them
+  LmdbBuilder& file_name_keys();  ///< "00000012_n012/image 12.jpg", as Caffe writes them
   LmdbBuilder& integer_keys(std::size_t bytes);
   LmdbBuilder& reverse_keys();
 
@@ -65,7 +65,7 @@ class LmdbBuilder {
   LmdbBuilder& single_file();
   LmdbBuilder& page_size(std::size_t bytes);
   LmdbBuilder& map_size(std::size_t bytes);
-  LmdbBuilder& compacted();                  ///< rewritten by mdb_env_copy2(MDB_CP_COMPACT)
+  LmdbBuilder& compacted();                     ///< rewritten by mdb_env_copy2(MDB_CP_COMPACT)
   LmdbBuilder& file_size(std::uint64_t bytes);  ///< afterwards, as a sparse file
   LmdbBuilder& seed(std::uint64_t seed);
 

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace forebay::testing {
+namespace forebay::test {
 
 /// 1 in `make test`; `make test-full` sets FOREBAY_TEST_SCALE higher. Tests multiply their number
 /// of random cases by it.
@@ -13,4 +13,4 @@ inline int test_scale() {
   return scale >= 1 ? scale : 1;
 }
 
-}  // namespace forebay::testing
+}  // namespace forebay::test

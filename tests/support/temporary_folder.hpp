@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace forebay::testing {
+namespace forebay::test {
 
 class TemporaryFolder {
  public:
@@ -47,4 +47,4 @@ inline std::vector<std::byte> counting_bytes(std::size_t count) {
   return bytes;
 }
 
-}  // namespace forebay::testing
+}  // namespace forebay::test

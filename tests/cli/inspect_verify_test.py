@@ -1,0 +1,244 @@
+"""forebay inspect and forebay verify on sound and on damaged data sets."""
+
+import json
+import os
+import shutil
+import struct
+import unittest
+
+from command import CommandTest, encode_datum, liblmdb, write_records
+
+PAGE = 4096
+
+
+def datums(count, **replaced):
+    """Numbered raw Datums; `replaced` maps "r3" to another value for record 3."""
+    return [(b"%08d" % i,
+             replaced.get(f"r{i}", encode_datum(1, 4, 5, bytes([i % 251]) * 20, i % 10)))
+            for i in range(count)]
+
+
+class Inspect(CommandTest):
+    def test_json_tells_what_is_there(self):
+        write_records(self.path("set"), datums(1000))
+        report = self.succeed_json("inspect", self.path("set"))
+        self.assertEqual(report["entries"], 1000)
+        self.assertEqual(report["page_size"], PAGE)
+        self.assertEqual(report["depth"], 2)
+        self.assertEqual((report["keys"]["min"], report["keys"]["max"]), (8, 8))
+        self.assertEqual(report["values"]["total"], 1000 * len(datums(1)[0][1]))
+        self.assertEqual(sum(bucket["count"] for bucket in report["values"]["histogram"]), 1000)
+        self.assertEqual(report["codec"], "datum")
+        self.assertEqual(report["schema"], "image:u8[1x4x5],label:i32[]")
+        self.assertEqual(report["fields"][0],
+                         {"name": "image", "type": "u8", "shape": [1, 4, 5]})
+        self.assertEqual(report["file_bytes"], os.path.getsize(self.path("set", "data.mdb")))
+        self.assertGreater(report["read_amplification"], 1)
+        self.assertEqual(report["sidecar"], "none")
+        self.assertIn("8 digits", report["key_pattern"])
+
+    def test_text_names_the_same(self):
+        write_records(self.path("set"), datums(1000))
+        text = self.succeed("inspect", self.path("set"))
+        for word in ["1,000", "image:u8[1x4x5],label:i32[]", "8 digits", "sidecar", "none"]:
+            self.assertIn(word, text)
+
+    def test_sizes_that_vary_show_a_histogram(self):
+        write_records(self.path("set"), [(b"%d" % i, bytes(i * 10)) for i in range(10)])
+        text = self.succeed("inspect", self.path("set"))
+        self.assertIn("#", text)
+        self.assertIn("64 - 127", text)
+
+    def test_named_databases_are_listed_and_can_be_opened(self):
+        environment = liblmdb.Environment(self.path("set"))
+        for name in ("train", "test"):
+            with environment.transaction(name=name, flags=liblmdb.CREATE) as transaction:
+                for key, value in datums(len(name)):
+                    transaction.put(key, value)
+        environment.close()
+        report = self.succeed_json("inspect", self.path("set"))
+        self.assertEqual(report["named_databases"], [{"name": "test", "entries": 4},
+                                                     {"name": "train", "entries": 5}])
+        self.assertIn("#test", self.succeed("inspect", self.path("set")))
+        named = self.succeed_json("inspect", self.path("set") + "#train")
+        self.assertEqual((named["entries"], named["codec"]), (5, "datum"))
+
+    def test_single_files_empty_sets_and_sidecars(self):
+        write_records(self.path("file.mdb"), datums(3), liblmdb.NOSUBDIR)
+        self.write("file.mdb.forebay", b"whatever")
+        report = self.succeed_json("inspect", self.path("file.mdb"))
+        self.assertEqual(report["entries"], 3)
+        self.assertTrue(report["sidecar"].startswith("present"))
+        write_records(self.path("empty"), [])
+        self.assertEqual(self.succeed_json("inspect", self.path("empty"))["entries"], 0)
+        self.assertIn("records", self.succeed("inspect", self.path("empty")))
+
+    def test_first_values_that_cannot_be_decoded_are_reported(self):
+        write_records(self.path("set"), datums(3, r0=b""))
+        report = self.succeed_json("inspect", self.path("set"))
+        self.assertEqual(report["schema"], "")
+        self.assertIn("empty", report["fields_problem"])
+        self.assertIn("00000000", report["fields_problem"])
+
+    def test_nothing_is_written_beside_the_data(self):
+        write_records(self.path("set"), datums(3))
+        os.remove(self.path("set", "lock.mdb"))
+        for command in ("inspect", "verify"):
+            self.succeed(command, self.path("set"))
+        self.assertEqual(os.listdir(self.path("set")), ["data.mdb"])
+
+
+class Verify(CommandTest):
+    def check_fault(self, *words, options=(), code=1):
+        """One fault, named in the listing by all of `words`, and the summary on stderr."""
+        result = self.run_command("verify", self.path("set"), *options)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        listing = result.stdout.splitlines()[:-1]
+        self.assertTrue(any(all(word in line for word in words) for line in listing),
+                        result.stdout)
+        return listing
+
+    def test_sound_data_sets(self):
+        write_records(self.path("set"), datums(1000))
+        report = self.succeed_json("verify", self.path("set"))
+        self.assertEqual((report["sound"], report["records"], report["faults"]), (True, 1000, []))
+        self.assertEqual(report["schema"], "image:u8[1x4x5],label:i32[]")
+        self.assertIn("sound", self.succeed("verify", self.path("set"), "--engine", "pread"))
+
+    def test_bad_values_are_named_by_key_and_the_others_still_decode(self):
+        good = datums(1)[0][1]
+        for name, value in {"empty": b"", "cut": good[:-5], "text": b"not a datum",
+                            "other shape": encode_datum(1, 5, 4, bytes(20), 1),
+                            "lying shape": encode_datum(1, 4, 6, bytes(20), 1),
+                            "no image": b"\x38\x01\x22\x05hello\x28\x01"}.items():
+            for record in (0, 500):
+                with self.subTest(name, record=record):
+                    shutil.rmtree(self.path("set"), ignore_errors=True)
+                    write_records(self.path("set"), datums(1000, **{f"r{record}": value}))
+                    listing = self.check_fault("%08d" % record, "page")
+                    self.assertEqual(len(listing), 1)
+
+    def test_faults_are_limited_in_the_listing_but_all_counted(self):
+        write_records(self.path("set"), datums(1) + [(b"%08d" % i, b"x") for i in range(1, 300)] +
+                      [(b"9%07d" % i, datums(1)[0][1]) for i in range(1000)])
+        result = self.run_command("verify", self.path("set"), "--max-faults", 5)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("299 faults", result.stderr)
+        self.assertIn("294 more", result.stdout)
+
+    def test_json_lists_page_and_key(self):
+        write_records(self.path("set"), datums(1000, r700=b"x"))
+        result = self.run_command("verify", self.path("set"), "--json")
+        self.assertEqual(result.returncode, 1)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["fault_count"], 1)
+        self.assertEqual(report["faults"][0]["key"], "00000700")
+        self.assertEqual(report["faults"][0]["offset"], report["faults"][0]["page"] * PAGE)
+
+    def test_declared_schemas_are_checked(self):
+        write_records(self.path("set"), [(b"%d" % i, bytes(60)) for i in range(10)])
+        self.succeed("verify", self.path("set"), "--codec", "raw", "--schema", "image:u8[3x4x5]")
+        self.check_fault("59", options=["--codec", "raw", "--schema", "image:u8[59]"])
+        self.fail("verify", self.path("set"), "--codec", "raw", code=2, naming="--schema")
+        self.fail("verify", self.path("set"), "--schema", "x", code=2)
+        self.fail("verify", self.path("set"), "--codec", "tiff", code=2)
+
+    def damage(self, change):
+        """A data set whose file `change` edits in place; returns its pages with their flags."""
+        write_records(self.path("set"), datums(2000))
+        path = self.path("set", "data.mdb")
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        change(data)
+        with open(path, "wb") as file:
+            file.write(data)
+
+    @staticmethod
+    def pages(data, flag):
+        return [n for n in range(2, len(data) // PAGE)
+                if struct.unpack_from("<H", data, n * PAGE + 10)[0] == flag]
+
+    def test_a_zeroed_page_is_named(self):
+        zeroed = []
+
+        def change(data):
+            zeroed.append(self.pages(data, 2)[3])
+            data[zeroed[0] * PAGE:(zeroed[0] + 1) * PAGE] = bytes(PAGE)
+        self.damage(change)
+        self.check_fault(f"page {zeroed[0]}")
+
+    def test_a_cut_file(self):
+        def change(data):
+            del data[len(data) // 2:]
+        self.damage(change)
+        result = self.run_command("verify", self.path("set"))
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_page_numbers_out_of_range_and_loops(self):
+        for target in ("beyond", "itself"):
+            with self.subTest(target):
+                def change(data):
+                    branch = self.pages(data, 1)[0]
+                    node = branch * PAGE + struct.unpack_from("<H", data, branch * PAGE + 18)[0]
+                    number = branch if target == "itself" else 0x00ffffff
+                    struct.pack_into("<I", data, node, number)
+                shutil.rmtree(self.path("set"), ignore_errors=True)
+                self.damage(change)
+                result = self.run_command("verify", self.path("set"))
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_node_offsets_outside_the_page(self):
+        leaves = []
+
+        def change(data):
+            leaves.append(self.pages(data, 2)[2])
+            struct.pack_into("<H", data, leaves[0] * PAGE + 16, 0xfff0)
+        self.damage(change)
+        self.check_fault(f"page {leaves[0]}")
+
+
+class Refused(CommandTest):
+    """What is no readable data set: one line, for both commands."""
+
+    def refuse(self, path, *words, code=1):
+        for command in ("inspect", "verify"):
+            self.fail(command, path, code=code, naming=[os.path.basename(self.root), *words])
+
+    def test_missing(self):
+        self.refuse(self.path("none"))
+        os.makedirs(self.path("empty"))
+        self.refuse(self.path("empty"))
+
+    def test_text_file_named_data_mdb(self):
+        self.write("set/data.mdb", b"to be done\n" * 2000)
+        self.refuse(self.path("set"), "data.mdb")
+        self.write("short/data.mdb", b"to be done")
+        self.refuse(self.path("short"), "data.mdb")
+        self.write("zero/data.mdb", b"")
+        self.refuse(self.path("zero"), "data.mdb")
+
+    def test_duplicate_value_databases(self):
+        environment = liblmdb.Environment(self.path("set"))
+        with environment.transaction(flags=liblmdb.CREATE | 0x04) as transaction:
+            transaction.put(b"a", b"1")
+            transaction.put(b"a", b"2")
+        environment.close()
+        self.refuse(self.path("set"))
+
+    def test_unknown_named_database(self):
+        write_records(self.path("set"), datums(3))
+        self.refuse(self.path("set") + "#other", "other")
+
+    def test_no_permission(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may read everything")
+        write_records(self.path("set"), datums(3))
+        os.chmod(self.path("set", "data.mdb"), 0)
+        self.refuse(self.path("set"), "data.mdb")
+
+
+if __name__ == "__main__":
+    unittest.main()

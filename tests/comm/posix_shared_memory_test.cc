@@ -1,0 +1,62 @@
+#include "comm/posix_shared_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+std::size_t segments() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    count += entry.path().filename().string().starts_with("forebay") ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(PosixSharedMemory, IsSeenByAllRanksAndLeavesNoName) {
+  run_ranks(4, 0, [](const auto& comm) {
+    const auto memory = share_posix(*comm, 1 << 16);
+    memory->reserve(0, 1 << 16);
+    memory->bytes()[static_cast<std::size_t>(comm->rank())] = std::byte{7};
+    comm->barrier();
+    for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(memory->bytes()[rank], std::byte{7});
+    EXPECT_EQ(segments(), 0U) << "a kill at this moment must leave nothing behind";
+    comm->barrier();
+  });
+}
+
+TEST(PosixSharedMemory, TellsNeededAndFreeBytesInsteadOfABusError) {
+  const auto comm = self_communicator();
+  const std::size_t huge = std::size_t{1} << 46;  // sparse: nothing has that much
+  const auto memory = share_posix(*comm, huge);
+  try {
+    for (std::size_t offset = 0; offset < huge; offset += huge / 64) memory->reserve(0, huge);
+    FAIL() << "64 TiB were granted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_THAT(error.what(), testing::HasSubstr("more bytes are needed"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("are free"));
+  }
+}
+
+TEST(PosixSharedMemory, FailsOnEveryRankWhereTheDirectoryIsMissing) {
+  run_ranks(3, 0, [](const auto& comm) {
+    EXPECT_THROW(share_posix(*comm, 4096, "/nowhere/at/all"), Error);
+    comm->barrier();
+  });
+}
+
+TEST(PosixSharedMemory, RefusesToReserveBeyondItsEnd) {
+  const auto memory = share_posix(*self_communicator(), 8192);
+  EXPECT_NO_THROW(memory->reserve(0, 8192));
+  EXPECT_THROW(memory->reserve(4096, 8192), Error);
+  EXPECT_THROW(memory->reserve(std::size_t{1} << 40, 1), Error);
+}
+
+}  // namespace
+}  // namespace forebay

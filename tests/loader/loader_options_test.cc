@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "forebay/error.hpp"
+#include "forebay/loader.hpp"
+#include "loader/state.hpp"
+
+namespace forebay {
+namespace {
+
+using testing::HasSubstr;
+
+std::string usage_message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(LoaderOptions, ReadsAndWritesOneText) {
+  const std::string text =
+      "batch=256,coalesce=4,strategy=lmm,engine=pread,roots=2,buffers=3,stage-bytes=64MiB,"
+      "codec=raw,schema=\"image:u8[3x32x32],label:i32[]\",timeout=5s";
+  const LoaderOptions options = LoaderOptions::parse(text);
+  EXPECT_EQ(options.batch, 256U);
+  EXPECT_EQ(options.coalesce, 4U);
+  EXPECT_EQ(options.strategy, Strategy::lmm);
+  EXPECT_EQ(options.engine, ReadEngine::pread);
+  EXPECT_EQ(options.stage_bytes, 64U << 20);
+  EXPECT_EQ(options.schema, "image:u8[3x32x32],label:i32[]");
+  EXPECT_EQ(options.timeout, std::chrono::seconds(5));
+  EXPECT_EQ(options.to_text(), text);
+  EXPECT_EQ(LoaderOptions{}.to_text(), "");
+  EXPECT_EQ(LoaderOptions::parse("").to_text(), "");
+}
+
+TEST(LoaderOptions, NamesTheWrongWordAndWhatIsAllowed) {
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch"); }), HasSubstr("'batch'"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("bath=3"); }),
+              testing::AllOf(HasSubstr("'bath'"), HasSubstr("batch, coalesce")));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("strategy=fast"); }),
+              testing::AllOf(HasSubstr("'fast'"), HasSubstr("lmdb, lmm")));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch=-1"); }), HasSubstr("-1"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("buffers=0"); }), HasSubstr("0"));
+  EXPECT_THAT(usage_message([] { LoaderOptions{.batch = 3}.validate(4); }), HasSubstr("4 ranks"));
+  EXPECT_THAT(
+      usage_message([] { LoaderOptions::parse("batch=4,epochs=1,iterations=1").validate(4); }),
+      HasSubstr("exclude"));
+}
+
+TEST(LoaderOptions, EveryOptionIsDocumented) {
+  for (const OptionInfo& info : loader_option_infos()) {
+    EXPECT_FALSE(info.name.empty());
+    EXPECT_FALSE(info.help.empty()) << info.name;
+    EXPECT_FALSE(info.value.empty()) << info.name;
+  }
+}
+
+RunState some_state() {
+  return {.fingerprint = "lmdb:x",
+          .coalesce = 2,
+          .entries = 100,
+          .segments = {{.ranks = 4, .batch = 10, .iterations = 6}}};
+}
+
+TEST(ResumeState, GoesOnWithTheSameRanks) {
+  const LoaderOptions options =
+      resume_options(write_state(some_state()), {.batch = 10, .coalesce = 2}, 4);
+  EXPECT_EQ(options.first_iteration, 6U);
+  EXPECT_TRUE(options.done.empty());
+  EXPECT_EQ(options.fingerprint, "lmdb:x");
+}
+
+TEST(ResumeState, GoesOnBehindAFinishedStretchOnOtherRanks) {
+  const LoaderOptions options =
+      resume_options(write_state(some_state()), {.batch = 7, .coalesce = 2}, 3);
+  EXPECT_EQ(options.first_iteration, 0U);
+  EXPECT_EQ(options.done, some_state().segments);
+}
+
+TEST(ResumeState, RefusesWhatItCannotContinue) {
+  RunState inside = some_state();
+  inside.segments[0].iterations = 7;
+  EXPECT_THROW(resume_options(write_state(inside), {.batch = 7, .coalesce = 2}, 3), Error);
+  EXPECT_THAT(usage_message([] { resume_options(write_state(some_state()), {.batch = 10}, 4); }),
+              HasSubstr("--coalesce 2"));
+  for (const char* text : {"", "[]", "{}", "null", "{\"version\":1}", "\xff"}) {
+    EXPECT_THROW(resume_options(text, {.batch = 10}, 4), Error) << text;
+  }
+  EXPECT_THROW(resume_options(R"({"version":1,"order":"strided","fingerprint":"x","entries":1,)"
+                              R"("coalesce":1,"segments":[{"ranks":1,"batch":4294967296,)"
+                              R"("iterations":1099511627776}]})",
+                              {.batch = 10}, 4),
+               Error);
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,244 @@
+// The central contract (DESIGN 3): for one data set and order, every strategy, engine, root count,
+// buffer count and node layout delivers the same samples with the same bytes to the same rank at
+// the same iteration. The oracle is liblmdb's own cursor walk.
+#include "forebay/loader.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "forebay/error.hpp"
+#include "tests/support/counting_source.hpp"
+#include "tests/support/lmdb_builder.hpp"
+#include "tests/support/scale.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace forebay {
+namespace {
+
+using test::LmdbBuilder;
+using test::OracleRecord;
+using test::TemporaryDirectory;
+
+struct TestData {
+  std::string path;
+  std::vector<OracleRecord> records;
+};
+
+TestData build(const TemporaryDirectory& directory, const std::string& name,
+               const LmdbBuilder& builder) {
+  TestData data;
+  data.path = builder.build(directory / name);
+  data.records = test::read_with_liblmdb(directory / name);
+  return data;
+}
+
+void expect_batch(const TestData& data, const StridedOrder& order, int rank, const Batch& batch) {
+  const Run run = order.run(rank, batch.iteration());
+  ASSERT_EQ(batch.samples().size(), run.count);
+  for (std::uint64_t k = 0; k < run.count; ++k) {
+    const Sample& sample = batch.samples()[k];
+    ASSERT_EQ(sample.global, run.first + k);
+    ASSERT_EQ(sample.position, k);
+    ASSERT_EQ(sample.id, sample.global % data.records.size());
+    ASSERT_EQ(test::text(sample.key), data.records[sample.id].key);
+    ASSERT_EQ(test::text(sample.value), data.records[sample.id].value);
+    ASSERT_FALSE(sample.repeat);
+  }
+}
+
+void expect_right_samples(const TestData& data, int ranks, int ranks_per_node,
+                          const LoaderOptions& options) {
+  SCOPED_TRACE(data.path + " ranks=" + std::to_string(ranks) +
+               " per node=" + std::to_string(ranks_per_node) + " " + options.to_text());
+  run_ranks(ranks, ranks_per_node, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, data.path, options);
+    const StridedOrder order(data.records.size(), ranks, options.batch, options.coalesce);
+    std::uint64_t iteration = 0;
+    while (const auto batch = loader.next()) {
+      ASSERT_EQ(batch->iteration(), iteration++);
+      expect_batch(data, order, comm->rank(), *batch);
+    }
+    EXPECT_EQ(iteration, options.iterations);
+    EXPECT_EQ(loader.statistics().batches, options.iterations);
+  });
+}
+
+TEST(Loader, NoStrategyChangesTheData) {
+  TemporaryDirectory directory;
+  const std::vector<TestData> all = {
+      build(directory, "small", LmdbBuilder().in_order(500).values(0, 300)),
+      build(directory, "mixed", LmdbBuilder().random_order(300).values(0, 9000).delete_every(7)),
+      build(directory, "one", LmdbBuilder().in_order(1).values(5000)),
+  };
+  std::mt19937_64 random(5);
+  const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
+    return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
+  };
+  const Strategy strategies[] = {Strategy::lmdb, Strategy::lmm, Strategy::automatic};
+  for (int round = 0; round < 40 * test::test_scale(); ++round) {
+    const int ranks = static_cast<int>(pick(1, 6));
+    LoaderOptions options{
+        .batch = pick(ranks, 50), .coalesce = pick(1, 4), .iterations = pick(1, 30)};
+    options.strategy = strategies[pick(0, 2)];
+    if (options.strategy == Strategy::lmm && pick(0, 1) == 1) options.engine = ReadEngine::pread;
+    options.roots = static_cast<int>(pick(0, 3));
+    options.buffers = static_cast<int>(pick(1, 3));
+    options.stage_bytes = std::uint64_t{64} << 20;
+    expect_right_samples(all[pick(0, all.size() - 1)], ranks, static_cast<int>(pick(0, 3)),
+                         options);
+  }
+}
+
+TEST(Loader, ResumesWhereItStopped) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));
+  const LoaderOptions options{.batch = 10, .coalesce = 3};
+  run_ranks(3, 0, [&](const auto& comm) {
+    std::string state;
+    {
+      Loader loader = Loader::open(comm, data.path, options);
+      for (int i = 0; i < 5; ++i) loader.next();
+      state = loader.state();
+      comm->barrier();
+    }
+    Loader loader = Loader::open(comm, data.path, resume_options(state, options, 3));
+    const StridedOrder order(data.records.size(), 3, options.batch, options.coalesce);
+    for (std::uint64_t iteration = 5; iteration < 12; ++iteration) {
+      const auto batch = loader.next();
+      ASSERT_EQ(batch->iteration(), iteration);
+      expect_batch(data, order, comm->rank(), *batch);
+    }
+    comm->barrier();
+  });
+}
+
+TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(100).values(50));
+  std::string state;
+  run_ranks(2, 0, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, data.path, {.batch = 10});
+    for (int i = 0; i < 4; ++i) loader.next();
+    comm->barrier();
+    if (comm->rank() == 0) state = loader.state();
+  });
+  std::atomic<std::uint64_t> seen = 0;
+  run_ranks(3, 0, [&](const auto& comm) {
+    LoaderOptions options{.batch = 12};
+    options.epochs = 1;
+    Loader loader = Loader::open(comm, data.path, resume_options(state, options, 3));
+    while (const auto batch = loader.next()) {
+      for (const Sample& sample : batch->samples()) {
+        EXPECT_GE(sample.global, 40U);
+        if (sample.global < 100) ++seen;
+      }
+    }
+  });
+  EXPECT_EQ(seen, 60U);
+}
+
+TEST(Loader, RefusesToResumeOnAnotherDataSet) {
+  TemporaryDirectory directory;
+  const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50));
+  const TestData other = build(directory, "other", LmdbBuilder().in_order(21).values(50));
+  const auto comm = self_communicator();
+  const std::string state = Loader::open(comm, one.path, {.batch = 2}).state();
+  try {
+    Loader::open(comm, other.path, resume_options(state, {.batch = 2}, 1));
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::changed);
+  }
+}
+
+TEST(Loader, AFailureOnOneRankReachesAllWithItsMessage) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  for (const int ranks_per_node : {0, 1, 2}) {
+    run_ranks(4, ranks_per_node, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, data.path, {.batch = 8});
+      loader.next();
+      comm->barrier();
+      const double begin = now_seconds();
+      if (comm->rank() == 2) loader.fail(Error(ErrorKind::corrupt, "no picture", "", {.key = "k"}));
+      try {
+        while (now_seconds() - begin < 5) loader.next();
+        ADD_FAILURE() << "rank " << comm->rank() << " went on for 5 s";
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "rank 2: key k: no picture");
+      }
+      comm->barrier();
+    });
+  }
+}
+
+TEST(Loader, OpeningFailsOnAllRanksTogether) {
+  run_ranks(3, 0, [](const auto& comm) {
+    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", {.batch = 3}), Error);
+    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", {.batch = 2}), Error);
+    comm->barrier();
+  });
+}
+
+TEST(Loader, ABatchOutlivesItsLoader) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  std::optional<Batch> batch;
+  {
+    Loader loader = Loader::open(self_communicator(), data.path, {.batch = 8});
+    batch = loader.next();
+  }
+  EXPECT_EQ(test::text(batch->samples()[3].value), data.records[3].value);
+}
+
+TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  LoaderOptions options{.batch = 8};
+  options.buffers = 3;
+  Loader loader = Loader::open(self_communicator(), data.path, options);
+  std::vector<Batch> held;
+  for (int i = 0; i < 3; ++i) held.push_back(*loader.next());
+  EXPECT_THROW(loader.next(), Error);
+  EXPECT_EQ(test::text(held[0].samples()[1].value), data.records[1].value);
+  held.erase(held.begin() + 1);
+  EXPECT_THROW(loader.next(), Error) << "the oldest still holds its buffer";
+  held.erase(held.begin());
+  EXPECT_EQ(loader.next()->samples()[0].id, 24U);
+}
+
+TEST(Loader, AnyRankMayStopEarly) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  run_ranks(4, 0, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, data.path, {.batch = 8, .iterations = 100});
+    loader.next();
+    if (comm->rank() == 1) return;  // not the reader: the others go on
+    int batches = 1;
+    while (loader.next()) ++batches;
+    EXPECT_EQ(batches, 100);
+  });
+}
+
+TEST(Loader, AClosedReaderIsToldToTheOthers) {
+  TemporaryDirectory directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  run_ranks(2, 0, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, data.path, {.batch = 8});
+    if (comm->rank() == 0) return;
+    try {
+      for (int i = 0; i < 100; ++i) loader.next();
+      ADD_FAILURE() << "data without a reader";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::cancelled);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace forebay

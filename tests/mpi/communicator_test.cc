@@ -1,0 +1,65 @@
+// The communicator's contract on real MPI, with whatever number of ranks the launcher has started.
+#include <gtest/gtest.h>
+
+#include "comm/failure_board.hpp"
+#include "comm/mpi_window.hpp"
+#include "core/clock.hpp"
+#include "tests/mpi/world.hpp"
+#include "tests/support/communicator_contract.hpp"
+
+namespace forebay {
+namespace {
+
+TEST(MpiCommunicator, KeepsTheContract) { test::check_communicator(*test::world()); }
+
+TEST(MpiCommunicator, LeavesTheCallersCommunicatorAlone) {
+  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+  const auto duplicate = mpi_communicator(MPI_COMM_WORLD);
+  MPI_Errhandler after = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &after);
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(before, MPI_ERRORS_ARE_FATAL);
+  duplicate->barrier();
+}
+
+TEST(MpiCommunicator, GetsTheThreadLevelThatItAsksFor) {
+  EXPECT_EQ(mpi_thread_level(), "MPI_THREAD_MULTIPLE");
+  EXPECT_TRUE(test::world()->concurrent());
+}
+
+TEST(MpiCommunicator, AWaitForAnAbsentRankEndsByTheTimeout) {
+  const auto comm = test::world()->split(0, test::world()->rank());
+  if (comm->size() == 1) GTEST_SKIP() << "needs two ranks";
+  if (comm->rank() == 0) {
+    comm->set_timeout(std::chrono::milliseconds(100));
+    EXPECT_THROW(comm->barrier(), Error);
+  }
+  test::world()->barrier();
+  if (comm->rank() != 0) comm->barrier();  // completes rank 0's: nothing stays pending
+}
+
+TEST(MpiWindow, GivesEachRankItsMemory) {
+  const MpiWindow window = MpiWindow::allocate(MPI_COMM_WORLD, 4096);
+  EXPECT_EQ(window.bytes().size(), 4096U);
+  EXPECT_NE(window.handle(), MPI_WIN_NULL);
+}
+
+TEST(FailureBoard, CrossesVirtualNodesByMessage) {
+  const auto world = test::world();
+  const auto comm = world->split(0, world->rank());
+  const auto node = comm->split(comm->rank() % 2, comm->rank());
+  FailureBoard board(comm, node);
+  comm->barrier();
+  if (comm->rank() == comm->size() - 1) board.fail(Error(ErrorKind::io, "no disk"));
+  const double begin = now_seconds();
+  while (!board.failed() && now_seconds() - begin < 5) {
+    board.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_THROW(board.check(), Error);
+  comm->barrier();
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,0 +1,120 @@
+// The stage's protocol with real concurrency: roots and ranks are threads (also under the thread
+// sanitizer), buffers are few and small so that wrap-around is the rule.
+#include "read/stage.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "forebay/error.hpp"
+#include "read/window_reader.hpp"
+#include "tests/support/counting_source.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kWindows = 40;
+
+void fill_all(Stage& stage, const WindowPlan& plan, int root) {
+  test::CountingSource source(plan.order().entries());
+  ReadFigures figures;
+  WindowReader reader(source, plan, stage, root, figures);
+  for (std::uint64_t window = 0; window < kWindows; ++window) {
+    while (!stage.wait_free(window, milliseconds(100))) {
+    }
+    reader.fill(window, plan.order().coalesce(), {});
+  }
+}
+
+void consume_all(Stage& stage, const WindowPlan& plan, int rank) {
+  const StridedOrder& order = plan.order();
+  for (std::uint64_t t = 0; t < kWindows * order.coalesce(); ++t) {
+    ASSERT_TRUE(stage.wait_published(t, seconds(60)));
+    const Run run = order.run(rank, t);
+    for (std::uint64_t k = 0; k < run.count; ++k) {
+      const StageEntry& entry = stage.entry(t / order.coalesce(), plan.entry(rank, t, k));
+      const std::uint64_t sample = order.sample(run.first + k);
+      ASSERT_EQ(entry.sample, sample);
+      ASSERT_EQ(test::text(stage.key(entry)), std::to_string(sample));
+      ASSERT_EQ(test::text(stage.value(entry)), test::counting_value(sample));
+      ASSERT_EQ(entry.offset % 64, 0U);
+    }
+    stage.release(rank, t + 1);
+  }
+}
+
+void run_stage(int ranks, int roots, int buffers, std::uint64_t coalesce) {
+  run_ranks(ranks, 0, [&](const auto& comm) {
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    const WindowPlan plan(StridedOrder(101, ranks, 13, coalesce), all, roots);
+    const StageShape shape{.ranks = ranks,
+                           .roots = roots,
+                           .buffers = buffers,
+                           .coalesce = coalesce,
+                           .entries = plan.entries(),
+                           .data_bytes = std::uint64_t{1} << 20};
+    Stage stage(*comm, shape, SharedMemoryKind::posix, 0);
+    std::jthread reader;
+    if (comm->rank() < roots) reader = std::jthread([&] { fill_all(stage, plan, comm->rank()); });
+    consume_all(stage, plan, comm->rank());
+  });
+}
+
+TEST(Stage, DeliversEverySampleThroughFewBuffers) {
+  for (const int buffers : {1, 2, 3}) {
+    for (const std::uint64_t coalesce : {1, 3}) {
+      run_stage(1, 1, buffers, coalesce);
+      run_stage(4, 1, buffers, coalesce);
+      run_stage(5, 3, buffers, coalesce);
+    }
+  }
+}
+
+Stage small_stage(std::uint64_t bytes) {
+  const StageShape shape{
+      .ranks = 1, .roots = 1, .buffers = 2, .coalesce = 1, .entries = 4, .data_bytes = bytes};
+  return {*self_communicator(), shape, SharedMemoryKind::posix, 0};
+}
+
+TEST(Stage, SaysWhatToDoWhenAWindowDoesNotFit) {
+  Stage stage = small_stage(4 * 8192);
+  stage.begin(0, 0);
+  const std::vector<std::byte> value(7000);
+  stage.append(0, 0, 0, 0, {}, value);
+  stage.append(0, 0, 1, 1, {}, value);
+  try {
+    stage.append(0, 0, 2, 2, {}, value);
+    FAIL() << "three values of 7000 bytes in 16384";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("--stage-bytes"));
+  }
+}
+
+TEST(Stage, HoldsEmptyKeysAndValues) {
+  Stage stage = small_stage(1 << 16);
+  stage.begin(0, 0);
+  stage.append(0, 0, 0, 0, {}, {});
+  stage.publish(0, 1, {});
+  ASSERT_TRUE(stage.wait_published(0, milliseconds(0)));
+  EXPECT_TRUE(stage.value(stage.entry(0, 0)).empty());
+  EXPECT_TRUE(stage.key(stage.entry(0, 0)).empty());
+}
+
+TEST(Stage, AClosedRootEndsTheWaitAndAClosedRankHoldsNothingUp) {
+  Stage stage = small_stage(1 << 16);
+  EXPECT_FALSE(stage.wait_published(0, milliseconds(1)));
+  EXPECT_FALSE(stage.wait_free(2, milliseconds(1)));
+  stage.close(0, 0);
+  EXPECT_TRUE(stage.wait_free(2, milliseconds(1)));
+  EXPECT_THROW(stage.wait_published(0, seconds(60)), Error);
+}
+
+}  // namespace
+}  // namespace forebay
