@@ -97,40 +97,80 @@ std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path, Loc
   return std::make_unique<const Environment>(path, options);
 }
 
-/// A busy table is left to others: half of the places stay free for them.
-bool has_room(const Environment& environment) {
-  MDB_envinfo info{};
-  if (mdb_env_info(environment.get(), &info) != MDB_SUCCESS) return false;
-  return info.me_numreaders < info.me_maxreaders / 2 + 1;
-}
-
-struct ReaderSearch {
-  std::string pid;
-  std::string transaction;
-  bool found = false;
+/// One line of mdb_reader_list: process, thread, transaction. Others (a title, "no readers") differ
+/// in their first word.
+struct ReaderLine {
+  std::string_view process;
+  std::string_view transaction;
 };
 
-/// One line of mdb_reader_list: process, thread, transaction.
-int match_reader(const char* line, void* context) {
-  auto& search = *static_cast<ReaderSearch*>(context);
-  const std::string_view text(line);
-  const auto pid_begin = text.find_first_not_of(' ');
-  const auto last = text.find_last_not_of(" \n");
-  if (pid_begin == std::string_view::npos) return 0;
-  const auto pid = text.substr(pid_begin, text.find(' ', pid_begin) - pid_begin);
-  const auto space = text.rfind(' ', last);
-  if (space == std::string_view::npos) return 0;
-  const auto transaction = text.substr(space + 1, last - space);
-  if (pid == search.pid && transaction == search.transaction) search.found = true;
+ReaderLine parse_reader_line(std::string_view line) {
+  const auto begin = line.find_first_not_of(' ');
+  const auto end = line.find_last_not_of(" \n");
+  if (begin == std::string_view::npos || line[begin] < '0' || line[begin] > '9') return {};
+  const auto last_space = line.rfind(' ', end);
+  return {line.substr(begin, line.find(' ', begin) - begin),
+          line.substr(last_space + 1, end - last_space)};
+}
+
+struct ReaderCensus {
+  std::string process;
+  std::string transaction;
+  unsigned readers = 0;
+  bool found = false;  ///< `process` holds `transaction`
+};
+
+int count_reader(const char* line, void* context) {
+  auto& census = *static_cast<ReaderCensus*>(context);
+  const ReaderLine reader = parse_reader_line(line);
+  if (reader.process.empty()) return 0;
+  ++census.readers;
+  if (reader.process == census.process && reader.transaction == census.transaction) {
+    census.found = true;
+  }
   return 0;
+}
+
+ReaderCensus count_readers(const Environment& environment, std::uint64_t transaction) {
+  ReaderCensus census;
+  census.process = std::to_string(::getpid());
+  census.transaction = std::to_string(transaction);
+  mdb_reader_list(environment.get(), &count_reader, &census);
+  return census;
+}
+
+/// A busy table is left to others: half of the places stay free for them.
+bool has_room(const Environment& environment) {
+  unsigned places = 0;
+  if (mdb_env_get_maxreaders(environment.get(), &places) != MDB_SUCCESS) return false;
+  return count_readers(environment, 0).readers < places / 2;
+}
+
+std::string_view remedy_for(int code) {
+  switch (code) {
+    case ENODEV:
+      return "this file system does not map files: use another engine than liblmdb";
+    case ENOSPC:
+      return "free some space on the device, or write elsewhere";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the permissions";
+    case MDB_READERS_FULL:
+      return "close some readers of the database";
+    case MDB_MAP_RESIZED:
+      return "open it again: a writer has made it larger";
+    default:
+      return "see the documentation of liblmdb for this code";
+  }
 }
 
 }  // namespace
 
 void check_lmdb(int code, std::string_view call, const std::string& path) {
   if (code == MDB_SUCCESS) return;
-  throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)), {},
-              {.file = path});
+  throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)),
+              std::string(remedy_for(code)), {.file = path});
 }
 
 MDB_val to_val(std::span<const std::byte> bytes) {
@@ -220,9 +260,10 @@ std::shared_ptr<const ReaderSlot> ReaderSlot::try_hold(const DatasetPath& path) 
   if (!lock_file_usable(path) || !on_local_file_system(path.lock_file)) return nullptr;
   try {
     const auto environment = shared_reader_environment(path);
-    if (!environment->locks() || !has_room(*environment)) return nullptr;
+    if (!environment->locks()) return nullptr;
     int dead = 0;
-    mdb_reader_check(environment->get(), &dead);
+    mdb_reader_check(environment->get(), &dead);  // gives back the places of killed processes
+    if (!has_room(*environment)) return nullptr;
     return std::make_shared<const ReaderSlot>(environment);
   } catch (const Error&) {
     return nullptr;  // without a slot reading works as well, with less patience for writers
@@ -240,10 +281,8 @@ MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
 }
 
 bool ReaderSlot::holds() const {
-  if (!transaction_.environment().locks()) return false;
-  ReaderSearch search{std::to_string(::getpid()), std::to_string(transaction()), false};
-  mdb_reader_list(transaction_.environment().get(), &match_reader, &search);
-  return search.found;
+  const Environment& environment = transaction_.environment();
+  return environment.locks() && count_readers(environment, transaction()).found;
 }
 
 }  // namespace forebay::lmdb
