@@ -12,7 +12,7 @@
 #include <string>
 
 #include "format/lmdb/database.hpp"
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 #include "format/record_source.hpp"
 
 namespace forebay::lmdb {
