@@ -78,7 +78,7 @@ class Interrupted(CommandTest):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
-        self.fail(*self.arguments(), preexec_fn=limit, naming="out.partial")
+        self.fail(*self.arguments(), preexec_fn=limit, naming=["out.partial", "free", "--resume"])
         self.resume(self.check_partial())
 
     def test_an_interrupted_packing_is_neither_overwritten_nor_mixed(self):
