@@ -17,5 +17,6 @@ void add_pack_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 
 }  // namespace forebay

@@ -18,6 +18,7 @@ void add_commands(CLI::App& app) {
   add_inspect_command(app);
   add_verify_command(app);
   add_samples_command(app);
+  add_train_command(app);
 }
 
 /// The command whose help explains what went wrong.

@@ -60,8 +60,7 @@ fs::path find_program() {
   words.push_back(nullptr);
   ::execv(program.c_str(), words.data());
   throw Error(ErrorKind::io, "cannot start: " + std::generic_category().message(errno),
-              "check the installation",
-              {.file = name, .offset = {}, .sample = {}, .key = {}, .rank = -1});
+              "check the installation", {.file = name});
 }
 
 }  // namespace

@@ -122,8 +122,11 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
       }
       return value.get<std::uint64_t>();
     };
+    const auto side = [&count](const char* name) {
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(count(name), UINT32_MAX));
+    };
     header = {.net = json.at("net").get<std::string>(),
-              .input = {count("channels"), count("height"), count("width")},
+              .input = {side("channels"), side("height"), side("width")},
               .classes = count("classes"),
               .parameters = count("parameters"),
               .statistics = count("statistics"),

@@ -31,12 +31,12 @@ struct CheckpointHeader {
   std::uint64_t parameters = 0;
   std::uint64_t statistics = 0;
   std::uint64_t seed = 0;
-  std::uint64_t iteration = 0;  ///< iterations done
-  std::uint64_t epoch = 0;      ///< epochs done, tests included
-  double loss_sum = 0;          ///< over the iterations of the unfinished epoch,
-  std::uint64_t loss_count = 0; ///< and their number
-  std::string train_state;      ///< Loader::state of the training set
-  std::string test_state;       ///< of the test set; empty without one
+  std::uint64_t iteration = 0;   ///< iterations done
+  std::uint64_t epoch = 0;       ///< epochs done, tests included
+  double loss_sum = 0;           ///< over the iterations of the unfinished epoch,
+  std::uint64_t loss_count = 0;  ///< and their number
+  std::string train_state;       ///< Loader::state of the training set
+  std::string test_state;        ///< of the test set; empty without one
   bool operator==(const CheckpointHeader&) const = default;
 };
 

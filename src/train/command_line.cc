@@ -56,7 +56,8 @@ void add_output_flags(CLI::App& command, TrainFlags& flags) {
       .add_flag("--resume", flags.run.resume,
                 "Go on from the latest checkpoint in the --checkpoint directory")
       ->group(group);
-  command.add_option("--log", flags.run.log, "Write losses and results to this file, as JSON lines")
+  command
+      .add_option("--log", flags.run.log, "Write losses and results to this file, as JSON lines")
       ->group(group);
   command.add_option("--log-every", flags.run.log_every, "Iterations between lines (default 1)")
       ->group(group);
@@ -71,7 +72,8 @@ void add_output_flags(CLI::App& command, TrainFlags& flags) {
 
 void check(const TrainFlags& flags) {
   const TrainOptions& run = flags.run;
-  if (run.loader.batch == 0) throw_usage("--batch is missing", "give the samples of a global batch");
+  if (run.loader.batch == 0)
+    throw_usage("--batch is missing", "give the samples of a global batch");
   if (run.resume && run.checkpoint.empty()) {
     throw_usage("--resume without --checkpoint", "name the directory that holds the checkpoint");
   }

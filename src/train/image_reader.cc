@@ -22,12 +22,19 @@ std::size_t find_field(const Schema& schema, std::string_view name, const std::s
               {.file = dataset});
 }
 
-ImageShape image_shape(const Field& field, const std::string& dataset) {
-  const auto& shape = field.shape;
-  if (shape.size() == 3) return {shape[0], shape[1], shape[2]};
-  if (shape.size() == 2) return {1, shape[0], shape[1]};
+ImageShape shape_of(const Field& field, const std::string& dataset) {
+  constexpr std::uint64_t kLongestSide = 1 << 20;
+  const auto& sides = field.shape;
+  const bool is_image = (sides.size() == 2 || sides.size() == 3) &&
+                        std::ranges::all_of(sides, [](auto side) { return side <= kLongestSide; });
+  if (is_image) {
+    const auto side = [&sides](std::size_t from_end) {
+      return static_cast<std::uint32_t>(sides[sides.size() - from_end]);
+    };
+    return {.channels = sides.size() == 3 ? side(3) : 1, .height = side(2), .width = side(1)};
+  }
   throw Error(ErrorKind::unsupported,
-              fmt::format("its field 'image' has {} dimensions", shape.size()),
+              "its field 'image' is no image: " + to_string(Schema{{field}}),
               "images are channel, height, width or height, width", {.file = dataset});
 }
 
@@ -73,7 +80,7 @@ void ImageReader::find_fields() {
   const Schema& schema = loader_.schema();
   image_field_ = find_field(schema, "image", dataset_);
   label_field_ = find_field(schema, "label", dataset_);
-  shape_ = image_shape(schema.fields[image_field_], dataset_);
+  shape_ = shape_of(schema.fields[image_field_], dataset_);
   const Field& label = schema.fields[label_field_];
   if (label.elements() != 1 || !is_integer(label.type)) {
     throw Error(ErrorKind::unsupported,
@@ -110,11 +117,11 @@ void ImageReader::read_labels(std::uint64_t classes) {
     labels_.push_back(load_integer(field.type, at));
     if (labels_.back() >= 0 && static_cast<std::uint64_t>(labels_.back()) < classes) continue;
     const std::string_view key(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
-    throw Error(ErrorKind::unsupported,
-                fmt::format("label {} is none of the network's {} classes", labels_.back(),
-                            classes),
-                "give --classes the largest label plus one, or correct the label",
-                {.file = dataset_, .offset = {}, .sample = sample.id, .key = printable_key(key)});
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("label {} is none of the network's {} classes", labels_.back(), classes),
+        "give --classes the largest label plus one, or correct the label",
+        {.file = dataset_, .sample = sample.id, .key = printable_key(key)});
   }
 }
 

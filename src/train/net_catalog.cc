@@ -28,10 +28,6 @@ std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) /
 
 }  // namespace
 
-std::string to_string(const ImageShape& shape) {
-  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-}
-
 std::span<const NetInfo> net_catalog() { return kNets; }
 
 const NetInfo& find_net(std::string_view name) {

@@ -19,20 +19,9 @@
 #include <string>
 
 #include "forebay/dataset.hpp"
+#include "format/codec/image.hpp"
 
 namespace forebay {
-
-struct ImageShape {
-  std::uint64_t channels = 0;
-  std::uint64_t height = 0;
-  std::uint64_t width = 0;
-
-  std::uint64_t elements() const { return channels * height * width; }
-  bool operator==(const ImageShape&) const = default;
-};
-
-/// "3x32x32"
-std::string to_string(const ImageShape& shape);
 
 /// Decoded samples, one after the other; not owned. There are as many images as labels.
 struct ImageBatch {

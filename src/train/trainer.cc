@@ -116,6 +116,7 @@ void Trainer::open_data_sets() {
     throw Error(ErrorKind::corrupt, "the checkpoint counts fewer iterations than its data set",
                 "remove it", {.file = resumed_from_, .rank = 0});
   }
+  comm_->set_timeout(options_.loader.timeout);
   training_set_.emplace(comm_, options_.dataset, training, trace());
   earlier_iterations_ = progress_.iteration - training.first_iteration;
   if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, trace());
@@ -148,8 +149,7 @@ void Trainer::restore() {
   const auto require = [&](bool same, const std::string& what) {
     if (same) return;
     throw Error(ErrorKind::usage, "the checkpoint is of another run: it has " + what,
-                "name its options, or start without --resume",
-                {.file = resumed_from_, .rank = 0});
+                "name its options, or start without --resume", {.file = resumed_from_, .rank = 0});
   };
   require(progress_.net == options_.net, "the network " + progress_.net);
   require(progress_.input == training_set_->shape(), "images of " + to_string(progress_.input));
@@ -248,7 +248,7 @@ void Trainer::log_iteration() {
     throw Error(ErrorKind::usage,
                 fmt::format("the loss of iteration {} is {}: training has diverged",
                             record.iteration, last_loss_),
-                "lower --lr", {.file = {}, .offset = {}, .sample = {}, .key = {}, .rank = 0});
+                "lower --lr", {.rank = 0});
   }
 }
 

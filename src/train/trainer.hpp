@@ -98,9 +98,7 @@ class Trainer {
   std::uint64_t epochs_wanted() const;
   bool done() const;
   void together(const std::function<void()>& steps);
-  PhaseTimer timer(Phase phase) {
-    return {breakdown_, phase, trace(), progress_.iteration};
-  }
+  PhaseTimer timer(Phase phase) { return {breakdown_, phase, trace(), progress_.iteration}; }
   Trace* trace() { return trace_ ? &*trace_ : nullptr; }
   bool leads() const { return comm_->rank() == 0; }
 

@@ -147,7 +147,7 @@ class TorchNetwork final : public Network {
 
   void check(const ImageBatch& batch) const {
     if (batch.shape == options_.input &&
-        batch.pixels.size() == batch.labels.size() * batch.shape.elements() * size_of(batch.type)) {
+        batch.pixels.size() == batch.labels.size() * batch.shape.bytes() * size_of(batch.type)) {
       return;
     }
     throw Error(ErrorKind::usage,

@@ -28,7 +28,7 @@ struct Pictures {
     std::mt19937 random(seed);
     for (std::size_t i = 0; i < count; ++i) {
       labels.push_back(random() % 2);
-      for (std::uint64_t at = 0; at < shape.elements(); ++at) {
+      for (std::uint64_t at = 0; at < shape.bytes(); ++at) {
         const std::uint64_t row = at / shape.width % shape.height;
         const bool bright = (row < shape.height / 2) == (labels.back() == 0);
         pixels.push_back(static_cast<std::uint8_t>(random() % 128 + (bright ? 128 : 0)));
@@ -37,7 +37,7 @@ struct Pictures {
   }
 
   ImageBatch batch(std::size_t from, std::size_t count) const {
-    const std::size_t bytes = shape.elements();
+    const std::size_t bytes = shape.bytes();
     return {.pixels = std::as_bytes(std::span(pixels).subspan(from * bytes, count * bytes)),
             .type = ElementType::u8,
             .shape = shape,

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# From a fresh clone to a trained network: `make demo`.
+#
+# Packs Fashion-MNIST into LMDB, trains LeNet on 4 ranks twice, reading with the baseline (lmdb) and
+# with localized mmap (lmm), and shows where the time went. How data are read must not change what
+# is computed, so both runs have to log the same losses, digit by digit. Everything lands in demo/.
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+ranks=4
+epochs=3
+goal=0.88
+source_data=/usr/share/datasets/fashion-mnist
+forebay=build/release/src/forebay
+
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+  echo "demo: $*" >&2
+  exit 1
+}
+
+pack() { # pack SPLIT
+  "$forebay" pack "$source_data" "demo/$1.lmdb" --from idx --split "$1" --force
+}
+
+train() { # train STRATEGY: log in demo/STRATEGY.jsonl, output in demo/STRATEGY.txt
+  say "training lenet on $ranks ranks, --strategy $1"
+  scripts/mpirun.sh openmpi "$ranks" "$forebay" train demo/train.lmdb --test demo/test.lmdb \
+    --net lenet --batch 64 --epochs "$epochs" --lr 0.02 --strategy "$1" \
+    --checkpoint "demo/checkpoints-$1" --log "demo/$1.jsonl" --trace "demo/$1.trace.json" |
+    tee "demo/$1.txt"
+}
+
+breakdown() { # breakdown STRATEGY: the table of its output, under a heading
+  echo "--strategy $1"
+  sed -n '/^seconds/,/images\/s/p' "demo/$1.txt"
+}
+
+last_accuracy() { # last_accuracy STRATEGY
+  sed -n 's/.*"test_accuracy":\([0-9.]*\).*/\1/p' "demo/$1.jsonl" | tail -n 1
+}
+
+say "packages and build"
+scripts/install-deps.sh
+configure release -D FOREBAY_TRAIN=ON
+build release forebay-cli forebay-train
+
+say "packing Fashion-MNIST"
+mkdir -p demo
+rm -rf demo/checkpoints-*
+pack train
+pack test
+
+start=$(date +%s)
+train lmdb
+train lmm
+seconds=$(seconds_since "$start")
+
+say "where the time went: lmdb left, lmm right"
+pr -m -t -w 146 <(breakdown lmdb) <(breakdown lmm)
+
+say "results"
+cmp demo/lmdb.jsonl demo/lmm.jsonl || fail "the two strategies computed different losses"
+echo "loss curves: identical in $(grep -c '"event":"iteration"' demo/lmm.jsonl) iterations"
+accuracy=$(last_accuracy lmm)
+echo "test accuracy after $epochs epochs: $accuracy (goal: $goal)"
+echo "training time, both runs: $seconds s"
+echo "data sets: demo/train.lmdb demo/test.lmdb"
+echo "losses and accuracy: demo/lmdb.jsonl demo/lmm.jsonl"
+echo "timelines for https://ui.perfetto.dev: demo/lmdb.trace.json demo/lmm.trace.json"
+echo "checkpoints: demo/checkpoints-lmdb demo/checkpoints-lmm"
+awk -v have="$accuracy" -v goal="$goal" 'BEGIN { exit !(have >= goal) }' ||
+  fail "test accuracy $accuracy is below $goal"
