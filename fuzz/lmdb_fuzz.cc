@@ -6,29 +6,11 @@
 
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/verify.hpp"
+#include "tests/support/unmapped_file.hpp"
 
 namespace {
 
 using namespace forebay;
-
-/// The same bytes through explicit reads.
-class UnmappedFile final : public File {
- public:
-  explicit UnmappedFile(std::shared_ptr<const File> file) : file_(std::move(file)) {}
-
-  const std::string& path() const override { return file_->path(); }
-  std::uint64_t size() const override { return file_->size(); }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    file_->read(offset, out);
-  }
-  std::span<const std::byte> map() const override { return {}; }
-  void check() const override { file_->check(); }
-  FileFingerprint fingerprint() const override { return file_->fingerprint(); }
-  FileCounters counters() const override { return file_->counters(); }
-
- private:
-  std::shared_ptr<const File> file_;
-};
 
 /// Reads each byte, so that the address sanitizer sees each access.
 std::uint64_t sum(std::span<const std::byte> bytes) {
@@ -102,6 +84,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = memory_file("fuzz.mdb", bytes);
   attempt([&] { lmdb::Database::open(file); });
   attempt([&] { use(file, bytes); });
-  attempt([&] { use(std::make_shared<const UnmappedFile>(file), bytes); });
+  attempt([&] { use(std::make_shared<const test::UnmappedFile>(file), bytes); });
   return 0;
 }

@@ -177,6 +177,9 @@ void add_samples_command(CLI::App& app) {
   command->callback([flags] {
     check_flags(*flags);
     if (flags->loader.iterations == 0 && flags->loader.epochs == 0) flags->loader.epochs = 1;
+    // Values that nobody decodes may be anything, also where the codec is looked up: in the first.
+    const bool any_value = !flags->decode && flags->loader.schema.empty();
+    if (any_value && flags->loader.codec == "auto") flags->loader.codec = "bytes";
     const int code = run_collective_main(
         [&](const std::shared_ptr<Communicator>& comm) { return run_samples(comm, *flags); });
     if (code != 0) throw CLI::RuntimeError(code);

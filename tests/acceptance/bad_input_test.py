@@ -35,7 +35,7 @@ class BadInput(launch.AcceptanceCase):
         cls.start_seconds = begin.seconds
 
     def copy(self, source, name):
-        return shutil.copytree(source, self.path(name))
+        return shutil.copytree(source, self.path(name), dirs_exist_ok=True)
 
     def damaged(self, source, *lies):
         """A copy of `source` with `lies` told in it."""
@@ -219,10 +219,10 @@ class BadValues(BadInput):
         path = liblmdb.write(self.path("raw"), records(20, 100))
         result = launch.run("samples", path, "--batch", 5, "--iterations", 4, "--decode",
                             "--codec", "raw", "--schema", "image:u8[3x32x32]", ranks=2)
-        self.assert_refused(result, "00000000")
+        self.assert_refused(result, "image:u8[3x32x32]", "key 0000000")
 
     def test_a_label_out_of_the_classes_is_named(self):
-        if launch.run("train", "--help").code != 0:
+        if "train" not in launch.run("--help").out:
             self.skipTest("built without the trainer")
         image = bytes(28 * 28)
         header = b"\x08\x01\x10\x1c\x18\x1c\x22\x90\x06"

@@ -176,9 +176,12 @@ def xxh3(data):
 
 
 def split_name(dataset):
-    """("path", "name" or None) of "path#name"."""
-    path, mark, name = str(dataset).partition("#")
-    return path, name if mark else None
+    """("path", "name" or None) of "path#name", where both may hold further marks."""
+    marks = [i for i, letter in enumerate(dataset) if letter == "#"]
+    for end in [len(dataset), *reversed(marks)]:
+        if os.path.exists(dataset[:end]):
+            return dataset[:end], dataset[end + 1:] or None
+    return dataset, None
 
 
 def walk(dataset):

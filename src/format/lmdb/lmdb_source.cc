@@ -20,7 +20,11 @@ void LmdbSource::read(std::uint64_t count, const RecordSink& sink) {
   const File& file = database_.snapshot().file();
   for (const std::uint64_t end = position_ + count; position_ < end; ++position_) {
     // Moving on is left to the moment when the record is wanted: its page may be far away.
-    if (cursor_.sample != position_) tree.seek_record(cursor_, position_);
+    if (cursor_.valid() && cursor_.sample + 1 == position_) {
+      tree.next(cursor_);
+    } else if (cursor_.sample != position_) {
+      tree.seek_record(cursor_, position_);
+    }
     const Entry entry = tree.entry(cursor_);
     file.check();  // key and sizes are sound
     sink({.sample = position_, .key = entry.key, .value = entry.value});

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace forebay::lmdb {
+namespace {
+
+constexpr PageNumber kMaxPages = PageNumber{1} << 48;  ///< branch nodes have room for 48 bits
+
+}  // namespace
 
 PageReader::PageReader(std::shared_ptr<const Snapshot> snapshot)
     : snapshot_(std::move(snapshot)),
@@ -81,7 +86,7 @@ Error PageReader::explain(PageNumber page, const std::string& fault) const {
   snapshot_->file().check();     // throws: the mapping faulted, zeros were seen instead of bytes
   snapshot_->check_unchanged();  // throws: a writer recycled the page
   Where where{.file = snapshot_->file().path()};
-  if (page <= snapshot_->meta().last_page) where.offset = page * page_size_;
+  if (page < kMaxPages) where.offset = page * page_size_;
   return {ErrorKind::corrupt, fmt::format("page {}: {}", page, fault),
           "the file is damaged: restore it from a copy, or see 'forebay verify'", where};
 }

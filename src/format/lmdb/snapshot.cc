@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -56,9 +56,8 @@ void refuse_other_formats(std::span<const std::byte> page, const std::string& pa
   }
 }
 
-/// Why `page` is not meta page `number` of a file of `file_pages` pages; empty when it is.
-std::string fault_of_meta(std::span<const std::byte> page, PageNumber number,
-                          std::uint64_t file_size) {
+/// Why `page` is not meta page `number`; empty when it is.
+std::string fault_of_meta(std::span<const std::byte> page, PageNumber number) {
   const PageHeader header = decode_page_header(page);
   if (load<std::uint32_t>(page, 16) != kMagic) return "its magic number is wrong";
   if (load<std::uint32_t>(page, 20) != kVersion) return "its version is wrong";
@@ -72,12 +71,24 @@ std::string fault_of_meta(std::span<const std::byte> page, PageNumber number,
   if (meta.last_page < 1 || meta.last_page >= (std::uint64_t{1} << 48)) {
     return fmt::format("its last page {} is impossible", meta.last_page);
   }
-  const std::uint64_t pages = file_size / size + (file_size % size != 0);
-  for (const TreeHeader* tree : {&meta.free_tree, &meta.main_tree}) {
-    const std::string fault = impossible(*tree, meta.last_page, pages, size);
-    if (!fault.empty()) return fault;
-  }
   return {};
+}
+
+/// A meta page that is whole but whose trees cannot be: the file was cut or damaged. The other
+/// meta page is no help then, since it would pass an older state off as the data set.
+void refuse_impossible_trees(const Meta& meta, const File& file) {
+  const std::uint32_t size = meta.page_size();
+  const std::uint64_t file_size = file.size();
+  const std::uint64_t pages = file_size / size + (file_size % size != 0);
+  for (const TreeHeader* tree : {&meta.main_tree, &meta.free_tree}) {
+    const std::string fault = impossible(*tree, meta.last_page, pages, size);
+    if (fault.empty()) continue;
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("the {} of transaction {} is damaged or the file was cut: {}",
+                    tree == &meta.main_tree ? "main tree" : "free list", meta.transaction, fault),
+        std::string(kRestore), {.file = file.path(), .offset = (meta.transaction & 1) * size});
+  }
 }
 
 /// Page 1 lies one page size into the file. Without a sound page 0 that size has to be tried.
@@ -91,7 +102,7 @@ std::unique_ptr<const Meta> find_second_meta(const File& file, std::uint64_t fil
       break;
     }
     const MetaBytes bytes = read_stable(file, size);
-    fault = fault_of_meta(bytes, 1, file_size);
+    fault = fault_of_meta(bytes, 1);
     if (!fault.empty()) continue;
     if (decode_meta(bytes).page_size() == size) {
       return std::make_unique<const Meta>(decode_meta(bytes));
@@ -132,7 +143,7 @@ MetaPages read_meta_pages(const File& file) {
   const MetaBytes first = read_stable(file, 0);
   refuse_other_formats(first, file.path());
   MetaPages pages;
-  std::string fault0 = fault_of_meta(first, 0, file_size);
+  std::string fault0 = fault_of_meta(first, 0);
   std::string fault1;
   if (fault0.empty()) pages.metas[0] = std::make_unique<const Meta>(decode_meta(first));
   const std::uint32_t page_size = pages.metas[0] ? pages.metas[0]->page_size() : 0;
@@ -150,6 +161,7 @@ Snapshot::Snapshot(std::shared_ptr<const File> file, std::shared_ptr<const Reade
     : file_(std::move(file)), slot_(std::move(slot)) {
   const MetaPages pages = read_meta_pages(*file_);
   meta_ = slot_ ? meta_of_slot(pages, *slot_, *file_) : pages.newest;
+  refuse_impossible_trees(meta_, *file_);
   damaged_meta_ = pages.damaged;
   file_pages_ = file_->size() / meta_.page_size();
 }

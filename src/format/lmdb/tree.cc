@@ -134,7 +134,10 @@ void Tree::check_is_last(const Cursor& cursor) {
   for (unsigned level = 0; last && level + 1 < header_.depth; ++level) {
     last = cursor.path[level].slot + 1 == page_at(cursor, level).count();
   }
-  if (last && cursor.sample + 1 == header_.entries) return;
+  if (last && cursor.sample + 1 == header_.entries) {
+    end_known_ = true;
+    return;
+  }
   leaf.damaged(fmt::format("the tree {} at record {} but its header counts {}",
                            last ? "ends" : "goes on", cursor.sample + 1, header_.entries));
 }
@@ -215,21 +218,18 @@ std::uint64_t Tree::seek_record(Cursor& cursor, std::uint64_t sample) {
                 fmt::format("record {} is not among the {} records", sample, header_.entries), {},
                 {.file = pages_->snapshot().file().path()});
   }
-  const std::uint64_t from_end = header_.entries - 1 - sample;
-  std::uint64_t distance = std::min(sample, from_end);
+  const std::uint64_t from_end = end_known_ ? header_.entries - 1 - sample : sample;
   const bool known = cursor.valid() && cursor.sample < header_.entries;
   const std::uint64_t from_here = !known                    ? header_.entries
                                   : sample >= cursor.sample ? sample - cursor.sample
                                                             : cursor.sample - sample;
-  if (from_here <= distance) {
-    distance = from_here;
+  if (from_here > std::min(sample, from_end)) cursor = sample <= from_end ? first() : last();
+  const bool ahead = sample >= cursor.sample;
+  const std::uint64_t distance = ahead ? sample - cursor.sample : cursor.sample - sample;
+  if (ahead) {
+    forward(cursor, distance);
   } else {
-    cursor = sample <= from_end ? first() : last();
-  }
-  if (sample >= cursor.sample) {
-    forward(cursor, sample - cursor.sample);
-  } else {
-    backward(cursor, cursor.sample - sample);
+    backward(cursor, distance);
   }
   return distance;
 }

@@ -29,7 +29,8 @@ class Tree {
   const TreeHeader& header() const { return header_; }
   std::uint64_t entries() const { return header_.entries; }
 
-  /// The first or last record; not valid() in an empty tree.
+  /// The first or last record; not valid() in an empty tree. The number of the last one is what
+  /// the header says.
   Cursor first();
   Cursor last();
   /// Moves by one record. Returns false, and the cursor is not valid(), where there is none.
@@ -39,8 +40,10 @@ class Tree {
   /// The first record whose key is not less than `key`; its sample number is not known.
   Cursor seek(std::span<const std::byte> key);
 
-  /// Moves to record `sample` < entries() from the nearest of the start, the end and the cursor's
-  /// own position, leaf by leaf. Returns the number of records passed over.
+  /// Moves to record `sample` < entries(), leaf by leaf, from the nearest known position: the
+  /// start, the cursor's own, or the end. The end is known once a walk has arrived there: the
+  /// header alone may lie, and counting back from it would give wrong records without a sign.
+  /// Returns the number of records passed over.
   std::uint64_t seek_record(Cursor& cursor, std::uint64_t sample);
 
   /// Key and value, valid over the next few calls (see PageReader). The leaf's nodes are checked
@@ -49,7 +52,7 @@ class Tree {
   /// The node only: for values whose bytes are not wanted.
   Node node(const Cursor& cursor);
 
-  /// Throws corrupt unless the cursor is on the last record of the tree.
+  /// Throws corrupt unless the cursor, counted from the start, is on the last record of the tree.
   void check_is_last(const Cursor& cursor);
 
  private:
@@ -66,6 +69,7 @@ class Tree {
   PageReader* pages_;
   TreeHeader header_;
   PageNumber checked_leaf_ = kNoPage;
+  bool end_known_ = false;  ///< a walk found as many records as the header counts
 };
 
 }  // namespace forebay::lmdb

@@ -5,50 +5,21 @@
 #include <map>
 #include <random>
 
-#include "format/lmdb/database.hpp"
-#include "format/lmdb/lmdb_source.hpp"
 #include "format/record_source.hpp"
-#include "tests/support/lmdb_builder.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/format/lmdb/every_database.hpp"
 
 namespace forebay::lmdb {
 namespace {
 
 using test::NamedRecipe;
-using test::OracleRecord;
 
-std::string to_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::span<const std::byte> to_bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-OracleRecord to_record(const Entry& entry) { return {to_text(entry.key), to_text(entry.value)}; }
-
-class EveryDatabase : public testing::TestWithParam<std::size_t> {
- protected:
-  void SetUp() override {
-    recipe_ = test::standard_databases().at(GetParam());
-    path_ = recipe_.builder.build(directory_ / recipe_.name);
-    const DatasetPath resolved = resolve_dataset_path(path_);
-    expected_ = test::read_with_liblmdb(resolved.environment, resolved.name);
-  }
-
-  Database open(Engine engine) const { return Database::open(path_, engine); }
-
-  test::TemporaryDirectory directory_;
-  NamedRecipe recipe_;
-  std::string path_;
-  std::vector<OracleRecord> expected_;
-};
+class EveryDatabaseRead : public EveryDatabase {};
 
 constexpr Engine kEngines[] = {Engine::mmap, Engine::pread};
 constexpr SourceEngine kSourceEngines[] = {SourceEngine::liblmdb, SourceEngine::mmap,
                                            SourceEngine::pread};
 
-TEST_P(EveryDatabase, WalkForwardEqualsLiblmdb) {
+TEST_P(EveryDatabaseRead, WalkForwardEqualsLiblmdb) {
   for (const Engine engine : kEngines) {
     Database database = open(engine);
     ASSERT_EQ(database.entries(), expected_.size());
@@ -63,7 +34,7 @@ TEST_P(EveryDatabase, WalkForwardEqualsLiblmdb) {
   }
 }
 
-TEST_P(EveryDatabase, WalkBackwardEqualsLiblmdb) {
+TEST_P(EveryDatabaseRead, WalkBackwardEqualsLiblmdb) {
   Database database = open(Engine::pread);
   Cursor cursor = database.tree().last();
   std::size_t i = expected_.size();
@@ -76,7 +47,7 @@ TEST_P(EveryDatabase, WalkBackwardEqualsLiblmdb) {
   EXPECT_EQ(i, 0U);
 }
 
-TEST_P(EveryDatabase, SeekFindsEveryKeyAndItsSuccessor) {
+TEST_P(EveryDatabaseRead, SeekFindsEveryKeyAndItsSuccessor) {
   Database database = open(Engine::mmap);
   Tree& tree = database.tree();
   for (std::size_t i = 0; i < expected_.size(); ++i) {
@@ -90,7 +61,7 @@ TEST_P(EveryDatabase, SeekFindsEveryKeyAndItsSuccessor) {
   }
 }
 
-TEST_P(EveryDatabase, SeekOfAnAbsentKeyIsALowerBound) {
+TEST_P(EveryDatabaseRead, SeekOfAnAbsentKeyIsALowerBound) {
   Database database = open(Engine::pread);
   Tree& tree = database.tree();
   const std::uint16_t flags = tree.header().flags;
@@ -109,7 +80,7 @@ TEST_P(EveryDatabase, SeekOfAnAbsentKeyIsALowerBound) {
   }
 }
 
-TEST_P(EveryDatabase, SeekRecordFromAnywhereReachesTheRecord) {
+TEST_P(EveryDatabaseRead, SeekRecordFromAnywhereReachesTheRecord) {
   for (const Engine engine : kEngines) {
     Database database = open(engine);
     Cursor cursor;
@@ -123,7 +94,7 @@ TEST_P(EveryDatabase, SeekRecordFromAnywhereReachesTheRecord) {
   }
 }
 
-TEST_P(EveryDatabase, ACursorWorksInAnotherProcessesDatabase) {
+TEST_P(EveryDatabaseRead, ACursorWorksInAnotherProcessesDatabase) {
   if (expected_.empty()) return;
   Database one = open(Engine::mmap);
   Database other = open(Engine::pread);
@@ -136,7 +107,7 @@ TEST_P(EveryDatabase, ACursorWorksInAnotherProcessesDatabase) {
   EXPECT_FALSE(cursor.valid());
 }
 
-TEST_P(EveryDatabase, EverySourceDeliversStridedRuns) {
+TEST_P(EveryDatabaseRead, EverySourceDeliversStridedRuns) {
   for (const SourceEngine engine : kSourceEngines) {
     const auto source = open_records(path_, engine);
     ASSERT_EQ(source->entries(), expected_.size());
@@ -158,7 +129,7 @@ TEST_P(EveryDatabase, EverySourceDeliversStridedRuns) {
   }
 }
 
-TEST_P(EveryDatabase, SourcesReadWithoutASeekFromTheFirstRecord) {
+TEST_P(EveryDatabaseRead, SourcesReadWithoutASeekFromTheFirstRecord) {
   for (const SourceEngine engine : kSourceEngines) {
     const auto source = open_records(path_, engine);
     std::size_t i = 0;
@@ -172,33 +143,24 @@ TEST_P(EveryDatabase, SourcesReadWithoutASeekFromTheFirstRecord) {
   }
 }
 
-TEST_P(EveryDatabase, FingerprintsOfAllSourcesAreEqual) {
+TEST_P(EveryDatabaseRead, FingerprintsOfAllSourcesAreEqual) {
   const auto fingerprint = open_records(path_, SourceEngine::liblmdb)->fingerprint();
   EXPECT_EQ(fingerprint, open_records(path_, SourceEngine::mmap)->fingerprint());
   EXPECT_EQ(fingerprint, open_records(path_, SourceEngine::pread)->fingerprint());
 }
 
-std::string name_of_case(const testing::TestParamInfo<std::size_t>& tested) {
-  std::string name = test::standard_databases()[tested.param].name;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Standard, EveryDatabase,
-                         testing::Range<std::size_t>(0, test::standard_databases().size()),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Standard, EveryDatabaseRead, every_standard_database(), name_of_case);
 
 TEST(StandardDatabases, HaveTheShapesTheyAreNamedFor) {
   EXPECT_GE(test::standard_databases().size(), 30U);
-  test::TemporaryDirectory directory;
+  test::TemporaryFolder directory;
   const std::map<std::string, std::uint32_t> page_sizes = {{"deep_tree", 4096},
                                                            {"pages_of_8_KiB", 8192},
                                                            {"pages_of_16_KiB", 16384},
                                                            {"pages_of_32_KiB", 32768}};
   for (const NamedRecipe& recipe : test::standard_databases()) {
     if (!page_sizes.contains(recipe.name)) continue;
-    const auto path = recipe.builder.build(directory / recipe.name);
+    const auto path = recipe.builder.build(directory.file(recipe.name));
     const Database database = Database::open(path, Engine::pread);
     EXPECT_EQ(database.page_size(), page_sizes.at(recipe.name));
     EXPECT_GE(database.depth(), recipe.name == "deep_tree" ? 4U : 2U);
