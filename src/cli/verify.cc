@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/at_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
 #include "cli/output.hpp"
@@ -167,8 +168,7 @@ void verify_dataset(const VerifyCommand& command) {
       ErrorKind::corrupt,
       fmt::format("{} faults in {} records and {} pages", human_count(outcome.report.fault_count),
                   human_count(outcome.report.records), human_count(outcome.report.pages)),
-      "restore the file from a copy, or pack the data set again",
-      Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+      "restore the file from a copy, or pack the data set again", at_file(path));
 }
 
 }  // namespace

@@ -25,12 +25,15 @@ std::int64_t overlap(const Interval& a, const Interval& b) {
 
 Pipeline::~Pipeline() { close(); }
 
+// A batch that outlives its loader keeps its buffer: only what is not held is released here.
 void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
   reader_.request_stop();
-  stage_->close(local_rank_, root_);
+  stage_->wake();
   reader_.stop();
+  if (root_ >= 0) stage_->close_root(root_);
+  if (held_.empty()) stage_->release_all(local_rank_);
 }
 
 void Pipeline::fail(const Error& error) {
@@ -166,8 +169,13 @@ Sample Pipeline::sample_at(std::uint64_t iteration, const Run& run, std::uint64_
 
 void Pipeline::release(std::uint64_t iteration) {
   std::erase(held_, iteration);
-  if (closed_) return;
-  stage_->release(local_rank_, held_.empty() ? iteration_ : held_.front());
+  if (!held_.empty()) {
+    stage_->release(local_rank_, held_.front());
+  } else if (closed_) {
+    stage_->release_all(local_rank_);
+  } else {
+    stage_->release(local_rank_, iteration_);
+  }
 }
 
 void Pipeline::decode(std::span<const Sample> samples,

@@ -195,10 +195,11 @@ void Stage::release(int rank, std::uint64_t iterations) {
   control_->freed.notify_all();
 }
 
-void Stage::close(int rank, int root) {
-  release(rank, kAll);
-  if (root >= 0) roots()[static_cast<std::size_t>(root)].closed = true;
-  wake();
+void Stage::release_all(int rank) { release(rank, kAll); }
+
+void Stage::close_root(int root) {
+  roots()[static_cast<std::size_t>(root)].closed.store(true, std::memory_order_release);
+  control_->filled.notify_all();
 }
 
 void Stage::wake() {

@@ -81,8 +81,11 @@ class Stage {
   Interval last_blocked() const;
   void release(int rank, std::uint64_t iterations);
 
-  /// This process takes no further part: ranks release all, a root publishes nothing more.
-  void close(int rank, int root);
+  /// The rank takes no further part and holds nothing up.
+  void release_all(int rank);
+
+  /// `root` publishes nothing more; ranks that wait for it get an error.
+  void close_root(int root);
   /// Wakes all waiters so that they look at what else has changed.
   void wake();
 

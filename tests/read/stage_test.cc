@@ -111,7 +111,8 @@ TEST(Stage, AClosedRootEndsTheWaitAndAClosedRankHoldsNothingUp) {
   Stage stage = small_stage(1 << 16);
   EXPECT_FALSE(stage.wait_published(0, milliseconds(1)));
   EXPECT_FALSE(stage.wait_free(2, milliseconds(1)));
-  stage.close(0, 0);
+  stage.close_root(0);
+  stage.release_all(0);
   EXPECT_TRUE(stage.wait_free(2, milliseconds(1)));
   EXPECT_THROW(stage.wait_published(0, seconds(60)), Error);
 }

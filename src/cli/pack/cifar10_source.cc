@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
@@ -32,8 +33,7 @@ std::vector<std::string> find_batches(const Options& options) {
   if (!paths.empty()) return paths;
   throw Error(ErrorKind::not_found,
               fmt::format("no {}*.bin", options.split == "test" ? "test_batch" : "data_batch"),
-              "give the directory of CIFAR-10's binary version",
-              Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+              "give the directory of CIFAR-10's binary version", at_file(options.source));
 }
 
 class Cifar10Source final : public Source {
@@ -60,7 +60,7 @@ class Cifar10Source final : public Source {
     if (label >= kClasses) {
       throw Error(ErrorKind::corrupt, fmt::format("label {} where CIFAR-10 has 0 to 9", label),
                   "the file is damaged, or not of CIFAR-10's binary version",
-                  Where{.file = batch->file.path(), .offset = offset, .sample = {}, .key = {}});
+                  at_file(batch->file.path(), offset));
     }
     record.erase(record.begin());
     return {.name = {}, .value = encoder_.encode({kShape, std::move(record)}, label)};
@@ -78,8 +78,7 @@ class Cifar10Source final : public Source {
       throw Error(
           ErrorKind::corrupt,
           fmt::format("{} bytes are not a whole number of {}-byte records", size, kRecordBytes),
-          "the file was cut, or is not of CIFAR-10's binary version",
-          Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+          "the file was cut, or is not of CIFAR-10's binary version", at_file(path));
     }
     const std::uint64_t begin = batches_.empty() ? 0 : batches_.back().end;
     batches_.push_back({InputFile(path), begin, begin + size / kRecordBytes});

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay::pack {
@@ -26,7 +28,7 @@ constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "dat
 
 [[noreturn]] void throw_at(const std::string& path, ErrorKind kind, const std::string& happened,
                            const std::string& remedy) {
-  throw Error(kind, happened, remedy, Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+  throw Error(kind, happened, remedy, at_file(path));
 }
 
 [[noreturn]] void throw_system(const std::string& path, const char* call) {

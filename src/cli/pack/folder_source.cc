@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <random>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
@@ -57,7 +58,7 @@ void shuffle(std::vector<ImageFile>& files, std::uint64_t seed) {
 }
 
 std::vector<ImageFile> find_images(const Options& options) {
-  const Where where{.file = options.source, .offset = {}, .sample = {}, .key = {}};
+  const Where where = at_file(options.source);
   if (!fs::is_directory(options.source)) {
     throw Error(ErrorKind::not_found, "not a directory",
                 "give a directory with one sub-directory of images for each class", where);
@@ -99,7 +100,7 @@ class FolderSource final : public Source {
       return {.name = file.path,
               .value = encoder_.encode_file(read_file(path, kMaxImageBytes), file.label)};
     } catch (const Error& error) {
-      throw error.within(Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+      throw error.within(at_file(path));
     }
   }
 
@@ -112,12 +113,7 @@ class FolderSource final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> open_folder_source(const Options& options) {
-  try {
-    return std::make_unique<FolderSource>(options);
-  } catch (const fs::filesystem_error& error) {
-    throw Error(ErrorKind::io, error.code().message(), "check permissions",
-                Where{.file = error.path1().string(), .offset = {}, .sample = {}, .key = {}});
-  }
+  return std::make_unique<FolderSource>(options);
 }
 
 }  // namespace forebay::pack

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay::pack {
@@ -33,7 +34,7 @@ bool is_idx(InputFile& file) {
 }
 
 IdxHeader read_idx_header(InputFile& file) {
-  const Where where{.file = file.path(), .offset = 0, .sample = {}, .key = {}};
+  const Where where = at_file(file.path(), 0);
   if (!is_idx(file)) {
     throw Error(ErrorKind::corrupt, "not an IDX file", "name the images file of MNIST's format",
                 where);

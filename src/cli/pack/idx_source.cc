@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/idx.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/labels.hpp"
@@ -32,8 +33,7 @@ std::string find_images(const Options& options) {
       find_beside(options.source, {prefix + "-images-idx3-ubyte", prefix + "-images.idx3-ubyte"});
   if (!found.empty()) return found;
   throw Error(ErrorKind::not_found, fmt::format("no {}-images-idx3-ubyte[.gz]", prefix),
-              "name the images file itself, or see --split",
-              Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+              "name the images file itself, or see --split", at_file(options.source));
 }
 
 std::string replace_last(std::string text, std::string_view from, std::string_view to) {
@@ -49,7 +49,7 @@ std::string find_labels(const Options& options, const fs::path& images) {
   const auto found = labels == name ? "" : find_beside(images.parent_path(), {labels});
   if (!found.empty()) return found;
   throw Error(ErrorKind::not_found, "no labels file beside the images", "name it with --labels",
-              Where{.file = images.string(), .offset = {}, .sample = {}, .key = {}});
+              at_file(images.string()));
 }
 
 class IdxSource final : public Source {
@@ -82,7 +82,7 @@ class IdxSource final : public Source {
   // count, height, width; or count, channels, height, width.
   ImageShape image_shape_of_header() const {
     const auto& sizes = header_.dimensions;
-    const Where where{.file = images_.path(), .offset = 0, .sample = {}, .key = {}};
+    const Where where = at_file(images_.path(), 0);
     if (sizes.size() < 3) {
       throw Error(ErrorKind::corrupt,
                   fmt::format("an IDX file of {} dimensions holds no images", sizes.size()),

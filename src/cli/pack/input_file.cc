@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay::pack {
@@ -18,15 +19,14 @@ namespace {
 Error system_error(const std::string& path, const char* call, int code) {
   return {code == ENOENT || code == ENOTDIR ? ErrorKind::not_found : ErrorKind::io,
           fmt::format("{}: {}", call, std::strerror(code)), "check the path and its permissions",
-          Where{.file = path, .offset = {}, .sample = {}, .key = {}}};
+          at_file(path)};
 }
 
 struct stat status_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) throw system_error(path, "stat", errno);
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::usage, "not a regular file", "name a file",
-                Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+    throw Error(ErrorKind::usage, "not a regular file", "name a file", at_file(path));
   }
   return status;
 }
@@ -51,8 +51,7 @@ void InputFile::seek(std::uint64_t offset) {
   const auto target = static_cast<z_off_t>(offset);
   if (gztell(file_) != target && gzseek(file_, target, SEEK_SET) != target) {
     throw Error(ErrorKind::corrupt, fmt::format("byte {} cannot be reached", offset),
-                "the file is damaged or was cut: fetch it again",
-                Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+                "the file is damaged or was cut: fetch it again", at_file(path_, offset));
   }
 }
 
@@ -67,8 +66,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) {
       throw Error(code == Z_ERRNO ? ErrorKind::io : ErrorKind::corrupt,
                   code == Z_OK ? fmt::format("the file ends {} bytes too early", out.size())
                                : fmt::format("the file does not unpack: {}", reason),
-                  "the file is damaged or was cut: fetch it again",
-                  Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+                  "the file is damaged or was cut: fetch it again", at_file(path_, offset));
     }
     out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -84,8 +82,7 @@ void InputFile::check_end(std::uint64_t offset) {
   if (got == 0 && code == Z_OK) return;
   throw Error(ErrorKind::corrupt,
               got > 0 ? "the file goes on behind its last record" : "the file does not unpack",
-              "the file is damaged or of another kind: see --from",
-              Where{.file = path_, .offset = offset, .sample = {}, .key = {}});
+              "the file is damaged or of another kind: see --from", at_file(path_, offset));
 }
 
 std::vector<std::byte> read_file(const std::string& path, std::uint64_t limit) {
@@ -93,8 +90,7 @@ std::vector<std::byte> read_file(const std::string& path, std::uint64_t limit) {
   if (size > limit) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("{} bytes are more than the limit of {}", size, limit),
-                "remove the file from the source",
-                Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+                "remove the file from the source", at_file(path));
   }
   std::vector<std::byte> bytes(size);
   std::FILE* file = std::fopen(path.c_str(), "rb");

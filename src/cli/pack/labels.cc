@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/idx.hpp"
 #include "cli/pack/input_file.hpp"
 #include "forebay/error.hpp"
@@ -29,8 +30,7 @@ std::vector<std::int32_t> read_text_labels(const std::string& path) {
       throw Error(
           ErrorKind::corrupt,
           fmt::format("line {} is not a label: '{}'", labels.size() + 1, line.substr(0, 40)),
-          "write one whole number a line, or give an IDX file",
-          Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+          "write one whole number a line, or give an IDX file", at_file(path));
     }
     labels.push_back(label);
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -61,8 +61,7 @@ std::vector<std::int32_t> read_labels(const std::string& path) {
     throw Error(
         ErrorKind::corrupt,
         fmt::format("an IDX file of {} dimensions holds no labels", header.dimensions.size()),
-        "name the labels file with --labels",
-        Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+        "name the labels file with --labels", at_file(path));
   }
   return read_idx_labels(file, header);
 }
@@ -71,8 +70,7 @@ void check_label_count(const std::vector<std::int32_t>& labels, std::uint64_t re
                        const std::string& path) {
   if (labels.size() == records) return;
   throw Error(ErrorKind::corrupt, fmt::format("{} labels for {} records", labels.size(), records),
-              "images and labels must belong together: see --labels",
-              Where{.file = path, .offset = {}, .sample = {}, .key = {}});
+              "images and labels must belong together: see --labels", at_file(path));
 }
 
 }  // namespace forebay::pack

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
+#include "cli/at_file.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/pack/destination.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
@@ -32,8 +35,7 @@ std::uint64_t records_to_pack(const Source& source, const Options& options) {
                     ? "the source holds no records"
                     : fmt::format("the source holds {} records, fewer than the {} of --count",
                                   source.count(), count),
-                "see --from and --count",
-                Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+                "see --from and --count", at_file(options.source));
   }
   return count;
 }
@@ -75,8 +77,7 @@ class Packer {
     throw Error(
         ErrorKind::corrupt,
         fmt::format("the {} records packed so far are not the first ones of the source", packed),
-        "start anew with --force",
-        Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+        "start anew with --force", at_file(destination_.partial()));
   }
 
   bool is_packed(std::uint64_t index) {
@@ -94,9 +95,25 @@ class Packer {
       if (interrupt.interrupted()) stop(index);
       const SourceRecord record = source_->read(index);
       const std::string key = record_key(index, count_, record.name);
-      writer_->put(bytes_of(key), bytes_of(record.value));
+      write([&] { writer_->put(bytes_of(key), bytes_of(record.value)); });
       summary_.value_bytes += record.value.size();
       progress.update(index + 1);
+    }
+  }
+
+  // LMDB takes a full disk for an input/output error, so the message says how much room there is.
+  template <typename Call>
+  void write(Call&& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::io) throw;
+      std::error_code unknown;
+      const auto space = std::filesystem::space(destination_.partial(), unknown);
+      throw Error(ErrorKind::io,
+                  fmt::format("{} ({} are free there)", error.happened(),
+                              unknown ? "unknown bytes" : human_bytes(space.available)),
+                  "make room, then continue with the same command and --resume", error.where());
     }
   }
 
@@ -104,18 +121,17 @@ class Packer {
     writer_->commit();
     throw Error(ErrorKind::cancelled,
                 fmt::format("interrupted after {} of {} records", packed, count_),
-                "continue with the same command and --resume",
-                Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+                "continue with the same command and --resume", at_file(destination_.partial()));
   }
 
   void finish() {
-    writer_->commit();
+    write([&] { writer_->commit(); });
     const std::uint64_t packed = writer_->entries();
     if (packed != count_) {
       throw Error(ErrorKind::changed,
                   fmt::format("{} records are there after {} were packed", packed, count_),
                   "another program wrote there: start anew with --force",
-                  Where{.file = destination_.partial(), .offset = {}, .sample = {}, .key = {}});
+                  at_file(destination_.partial()));
     }
     writer_.reset();
     destination_.complete();

@@ -1,6 +1,7 @@
 // One file of images of one size, one behind the other, in (channel, height, width) order.
 #include <fmt/format.h>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/labels.hpp"
@@ -29,7 +30,7 @@ class RawSource final : public Source {
                   fmt::format("{} bytes are not a whole number of {} records of {} bytes", size,
                               to_string(shape_), shape_.bytes()),
                   "correct --shape; a gzipped file has to be unpacked first",
-                  Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+                  at_file(options.source));
     }
     count_ = size / shape_.bytes();
     if (labels_path_.empty()) return;

@@ -1,12 +1,14 @@
 #include "cli/pack/source.hpp"
 
-#include <fmt/format.h>
+#include <filesystem>
 
+#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay::pack {
+namespace {
 
-std::unique_ptr<Source> open_source(const Options& options) {
+std::unique_ptr<Source> open_kind(const Options& options) {
   switch (options.from) {
     case Origin::idx:
       return open_idx_source(options);
@@ -20,6 +22,17 @@ std::unique_ptr<Source> open_source(const Options& options) {
       return open_synthetic_source(options);
   }
   throw Error(ErrorKind::usage, "no such kind of source");
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_source(const Options& options) {
+  try {
+    return open_kind(options);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(ErrorKind::io, error.code().message(), "check the path and its permissions",
+                at_file(error.path1().string()));
+  }
 }
 
 }  // namespace forebay::pack

@@ -2,9 +2,11 @@
 // data set over and over, as the papers made CIFAR10-Large and ImageNet-Large.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"
@@ -87,8 +89,7 @@ class ReplicatedSource final : public Source {
         count_(options.count.value_or(records_->entries())) {
     if (records_->entries() == 0) {
       throw Error(ErrorKind::usage, "the data set has no records to replicate",
-                  "name another one, or '-' to generate records",
-                  Where{.file = options.source, .offset = {}, .sample = {}, .key = {}});
+                  "name another one, or '-' to generate records", at_file(options.source));
     }
     if (options.shape || options.encode != Encoding::raw || !options.preset.empty()) {
       throw Error(ErrorKind::usage, "replicated records keep their shape and encoding",

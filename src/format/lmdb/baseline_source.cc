@@ -13,14 +13,24 @@ BaselineSource::BaselineSource(const std::string& path) : path_(path) {
   const DatasetPath resolved = resolve_dataset_path(path);
   // Our own look at the file comes first: its errors are clearer than liblmdb's.
   Database::open(open_snapshot(resolved, Engine::pread, nullptr), resolved.name, false);
-  const auto environment = shared_reader_environment(resolved);
-  const MDB_dbi dbi = open_for_readers(environment, resolved.name);
+  try {
+    begin(resolved, shared_reader_environment(resolved));
+  } catch (const Error& error) {
+    // All places for readers are taken: then without one, as our own reader does.
+    if (error.kind() != ErrorKind::io) throw;
+    begin(resolved, shared_reader_environment(resolved, Locking::none));
+  }
+}
+
+void BaselineSource::begin(const DatasetPath& path,
+                           const std::shared_ptr<const Environment>& environment) {
+  const MDB_dbi dbi = open_for_readers(environment, path.name);
   for (int attempt = 1; !database_; ++attempt) {
     slot_.reset();  // its state may be two commits old already
     slot_ = std::make_shared<const ReaderSlot>(environment);
     try {
       database_ = std::make_unique<Database>(
-          Database::open(open_snapshot(resolved, Engine::pread, slot_), resolved.name, false));
+          Database::open(open_snapshot(path, Engine::pread, slot_), path.name, false));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::changed || attempt == kAttempts) throw;
     }

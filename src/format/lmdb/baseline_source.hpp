@@ -12,7 +12,7 @@
 #include <string>
 
 #include "format/lmdb/database.hpp"
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 #include "format/record_source.hpp"
 
 namespace forebay::lmdb {
@@ -32,6 +32,7 @@ class BaselineSource final : public RecordSource {
   SourceCounters counters() const override { return counters_; }
 
  private:
+  void begin(const DatasetPath& path, const std::shared_ptr<const Environment>& environment);
   void step(MDB_cursor_op operation);
   void move_to(std::uint64_t sample);
   void count_value();

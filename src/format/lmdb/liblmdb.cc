@@ -1,14 +1,9 @@
 #include "format/lmdb/liblmdb.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
+#include <cerrno>
+
 #include <utility>
 
 namespace forebay::lmdb {
@@ -40,97 +35,31 @@ ErrorKind kind_of(int code) {
   }
 }
 
-/// Environments of this process by (process, device, inode): what liblmdb's locks hang on. The
-/// process is part of the key because a forked child must not use its parent's environment.
-/// Opening and closing happen under the mutex: a close frees the places of an environment that was
-/// opened meanwhile.
-struct ReaderRegistry {
-  using Key = std::array<std::uint64_t, 3>;
-  struct Entry {
-    std::unique_ptr<const Environment> environment;
-    std::size_t users = 0;
-  };
-  std::recursive_mutex mutex;
-  std::map<Key, Entry> entries;
-
-  void leave(const Key& key) {
-    const std::scoped_lock lock(mutex);
-    const auto found = entries.find(key);
-    if (found != entries.end() && --found->second.users == 0) entries.erase(found);
+std::string_view remedy_for(int code) {
+  switch (code) {
+    case ENODEV:
+      return "this file system does not map files: use another engine than liblmdb";
+    case ENOSPC:
+      return "free some space on the device, or write elsewhere";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the permissions";
+    case MDB_READERS_FULL:
+      return "close some readers of the database";
+    case MDB_MAP_RESIZED:
+      return "open it again: a writer has made it larger";
+    default:
+      return "see the documentation of liblmdb for this code";
   }
-};
-
-ReaderRegistry& reader_registry() {
-  static ReaderRegistry registry;
-  return registry;
-}
-
-/// File systems on which two processes share the lock file's memory only if they share the node.
-/// Elsewhere a place in the table of readers may be invisible to a writer on another node.
-bool on_local_file_system(const std::string& path) {
-  constexpr std::array<std::uint64_t, 9> kLocal = {
-      0xEF53 /* ext */,       0x58465342 /* xfs */,     0x9123683E /* btrfs */,
-      0x01021994 /* tmpfs */, 0x794C7630 /* overlay */, 0xF2F52010 /* f2fs */,
-      0x2FC12FC1 /* zfs */,   0x858458F6 /* ramfs */,   0x3153464A /* jfs */};
-  struct statfs info {};
-  if (::statfs(path.c_str(), &info) != 0) return false;
-  const auto type = static_cast<std::uint64_t>(info.f_type) & 0xFFFFFFFF;
-  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
-}
-
-bool lock_file_usable(const DatasetPath& path) {
-  struct stat info {};
-  return ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
-         ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
-}
-
-std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path) {
-  Environment::Options options{.flags = MDB_RDONLY | MDB_NOTLS};
-  if (lock_file_usable(path)) {
-    try {
-      return std::make_unique<const Environment>(path, options);
-    } catch (const Error&) {
-      // A lock file that liblmdb refuses (other version, no locks here) is as good as none.
-    }
-  }
-  options.flags |= MDB_NOLOCK;
-  return std::make_unique<const Environment>(path, options);
-}
-
-/// A busy table is left to others: half of the places stay free for them.
-bool has_room(const Environment& environment) {
-  MDB_envinfo info{};
-  if (mdb_env_info(environment.get(), &info) != MDB_SUCCESS) return false;
-  return info.me_numreaders < info.me_maxreaders / 2 + 1;
-}
-
-struct ReaderSearch {
-  std::string pid;
-  std::string transaction;
-  bool found = false;
-};
-
-/// One line of mdb_reader_list: process, thread, transaction.
-int match_reader(const char* line, void* context) {
-  auto& search = *static_cast<ReaderSearch*>(context);
-  const std::string_view text(line);
-  const auto pid_begin = text.find_first_not_of(' ');
-  const auto last = text.find_last_not_of(" \n");
-  if (pid_begin == std::string_view::npos) return 0;
-  const auto pid = text.substr(pid_begin, text.find(' ', pid_begin) - pid_begin);
-  const auto space = text.rfind(' ', last);
-  if (space == std::string_view::npos) return 0;
-  const auto transaction = text.substr(space + 1, last - space);
-  if (pid == search.pid && transaction == search.transaction) search.found = true;
-  return 0;
 }
 
 }  // namespace
 
 void check_lmdb(int code, std::string_view call, const std::string& path) {
   if (code == MDB_SUCCESS) return;
-  throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)), {},
-              {.file = path});
+  throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)),
+              std::string(remedy_for(code)), {.file = path});
 }
 
 MDB_val to_val(std::span<const std::byte> bytes) {
@@ -191,57 +120,6 @@ MDB_dbi Transaction::open_database(const std::string& name, unsigned flags) {
   check_lmdb(mdb_dbi_open(txn_, name.empty() ? nullptr : name.c_str(), flags, &dbi), "mdb_dbi_open",
              environment_->path());
   return dbi;
-}
-
-std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& path) {
-  struct stat info {};
-  if (::stat(path.data_file.c_str(), &info) != 0) {
-    throw Error(ErrorKind::not_found, "no such file", "check the path", {.file = path.data_file});
-  }
-  const ReaderRegistry::Key key = {static_cast<std::uint64_t>(::getpid()), info.st_dev,
-                                   info.st_ino};
-  ReaderRegistry& registry = reader_registry();
-  const std::scoped_lock lock(registry.mutex);
-  auto found = registry.entries.find(key);
-  if (found == registry.entries.end()) {
-    found = registry.entries.emplace(key, ReaderRegistry::Entry{open_for_reading(path), 0}).first;
-  }
-  ++found->second.users;
-  return {found->second.environment.get(),
-          [key](const Environment*) { reader_registry().leave(key); }};
-}
-
-ReaderSlot::ReaderSlot(std::shared_ptr<const Environment> environment)
-    : transaction_(std::move(environment), MDB_RDONLY) {}
-
-std::shared_ptr<const ReaderSlot> ReaderSlot::try_hold(const DatasetPath& path) {
-  if (!lock_file_usable(path) || !on_local_file_system(path.lock_file)) return nullptr;
-  try {
-    const auto environment = shared_reader_environment(path);
-    if (!environment->locks() || !has_room(*environment)) return nullptr;
-    int dead = 0;
-    mdb_reader_check(environment->get(), &dead);
-    return std::make_shared<const ReaderSlot>(environment);
-  } catch (const Error&) {
-    return nullptr;  // without a slot reading works as well, with less patience for writers
-  }
-}
-
-MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
-                         const std::string& name) {
-  // liblmdb wants such a transaction to end before another one of the process opens a database.
-  const std::scoped_lock lock(reader_registry().mutex);
-  Transaction opening(environment, MDB_RDONLY);
-  const MDB_dbi dbi = opening.open_database(name, 0);
-  check_lmdb(opening.commit(), "mdb_txn_commit", environment->path());
-  return dbi;
-}
-
-bool ReaderSlot::holds() const {
-  if (!transaction_.environment().locks()) return false;
-  ReaderSearch search{std::to_string(::getpid()), std::to_string(transaction()), false};
-  mdb_reader_list(transaction_.environment().get(), &match_reader, &search);
-  return search.found;
 }
 
 }  // namespace forebay::lmdb

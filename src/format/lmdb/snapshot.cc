@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 
 namespace forebay::lmdb {
 namespace {

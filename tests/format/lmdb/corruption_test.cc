@@ -146,9 +146,9 @@ TEST_F(Damaged, EntriesThatTheWalkContradicts) {
 }
 
 TEST_F(Damaged, SourcesNoticeACountThatIsTooSmall) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   file_.set_main_entries(299);
-  file_.write_to(directory / "data.mdb");
+  file_.write_to(directory.file("data.mdb"));
   const auto source = open_records(directory.path(), SourceEngine::pread);
   EXPECT_THROW(source->read(299, [](const Record&) {}), Error);
 }
@@ -249,11 +249,11 @@ TEST(Flipped, BytesEndInAnErrorOrInAWholeWalk) {
 
 TEST(CutWhileOpen, IsAnIoErrorWithEachEngine) {
   for (const SourceEngine engine : {SourceEngine::mmap, SourceEngine::pread}) {
-    const test::TemporaryDirectory directory;
+    const test::TemporaryFolder directory;
     const auto path = LmdbBuilder().in_order(2000).values(3000).build(directory.path());
     const auto source = open_records(path, engine);
     source->read(10, [](const Record&) {});
-    std::filesystem::resize_file(directory / "data.mdb", 100 * 4096);
+    std::filesystem::resize_file(directory.file("data.mdb"), 100 * 4096);
     try {
       source->read(1900, [](const Record& record) {
         volatile auto last = record.value.back();

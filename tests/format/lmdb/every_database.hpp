@@ -10,7 +10,7 @@
 
 #include "format/lmdb/database.hpp"
 #include "tests/support/lmdb_builder.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay::lmdb {
 
@@ -42,14 +42,14 @@ class EveryDatabase : public testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
     recipe_ = test::standard_databases().at(GetParam());
-    path_ = recipe_.builder.build(directory_ / recipe_.name);
+    path_ = recipe_.builder.build(directory_.file(recipe_.name));
     resolved_ = resolve_dataset_path(path_);
     expected_ = test::read_with_liblmdb(resolved_.environment, resolved_.name);
   }
 
   Database open(Engine engine) const { return Database::open(path_, engine); }
 
-  test::TemporaryDirectory directory_;
+  test::TemporaryFolder directory_;
   test::NamedRecipe recipe_;
   std::string path_;
   DatasetPath resolved_;

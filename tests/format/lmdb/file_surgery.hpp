@@ -13,16 +13,16 @@
 
 #include "forebay/storage.hpp"
 #include "tests/support/lmdb_builder.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay::lmdb {
 
 class FileSurgery {
  public:
   explicit FileSurgery(const test::LmdbBuilder& builder) {
-    const test::TemporaryDirectory directory;
+    const test::TemporaryFolder directory;
     builder.build(directory.path());
-    std::ifstream in(directory / "data.mdb", std::ios::binary);
+    std::ifstream in(directory.file("data.mdb"), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     bytes_.resize(text.size());
     std::memcpy(bytes_.data(), text.data(), text.size());

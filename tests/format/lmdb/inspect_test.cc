@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 #include "format/lmdb/verify.hpp"
 #include "tests/format/lmdb/every_database.hpp"
 #include "tests/format/lmdb/file_surgery.hpp"
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Standard, EveryDatabaseLookedInto, every_standard_datab
                          name_of_case);
 
 std::string pattern_of(const test::LmdbBuilder& builder) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   return inspect(builder.build(directory.path()), Engine::pread).key_pattern;
 }
 
@@ -86,7 +86,7 @@ TEST(Inspect, RecognizesKeyPatterns) {
 }
 
 TEST(Inspect, ListsTheNamedDatabasesOfAContainer) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   test::LmdbBuilder().in_order(70).named("train").beside({"test"}).build(directory.path());
   const DatabaseReport report = inspect(directory.path(), Engine::pread);
   ASSERT_EQ(report.named.size(), 2U);
@@ -98,7 +98,7 @@ TEST(Inspect, ListsTheNamedDatabasesOfAContainer) {
 }
 
 TEST(Inspect, ReadAmplificationIsPagesOverValues) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   const auto path = test::LmdbBuilder().in_order(1000).values(3100).build(directory.path());
   const DatabaseReport report = inspect(path, Engine::pread);
   EXPECT_GT(report.read_amplification, 4096.0 / 3100.0);

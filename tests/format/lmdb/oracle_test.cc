@@ -153,14 +153,14 @@ INSTANTIATE_TEST_SUITE_P(Standard, EveryDatabaseRead, every_standard_database(),
 
 TEST(StandardDatabases, HaveTheShapesTheyAreNamedFor) {
   EXPECT_GE(test::standard_databases().size(), 30U);
-  test::TemporaryDirectory directory;
+  test::TemporaryFolder directory;
   const std::map<std::string, std::uint32_t> page_sizes = {{"deep_tree", 4096},
                                                            {"pages_of_8_KiB", 8192},
                                                            {"pages_of_16_KiB", 16384},
                                                            {"pages_of_32_KiB", 32768}};
   for (const NamedRecipe& recipe : test::standard_databases()) {
     if (!page_sizes.contains(recipe.name)) continue;
-    const auto path = recipe.builder.build(directory / recipe.name);
+    const auto path = recipe.builder.build(directory.file(recipe.name));
     const Database database = Database::open(path, Engine::pread);
     EXPECT_EQ(database.page_size(), page_sizes.at(recipe.name));
     EXPECT_GE(database.depth(), recipe.name == "deep_tree" ? 4U : 2U);

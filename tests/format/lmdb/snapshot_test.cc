@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "format/lmdb/liblmdb.hpp"
+#include "format/lmdb/reader_slot.hpp"
 #include "format/record_source.hpp"
 #include "tests/format/lmdb/every_database.hpp"
 
@@ -95,7 +95,7 @@ void expect_changed(const Database& database) {
 
 class Writing : public testing::Test {
  protected:
-  test::TemporaryDirectory directory_;
+  test::TemporaryFolder directory_;
 };
 
 TEST_F(Writing, WithoutASlotOneCommitIsHarmlessAndTwoAreReported) {
@@ -184,8 +184,8 @@ TEST_F(Writing, AReplacedFileWithOlderTransactionsIsNoticed) {
   Generations writer(directory_.path());
   for (std::uint64_t generation = 1; generation < 5; ++generation) writer.write(generation);
   Database database = open_without_slot(directory_.path(), Engine::pread);
-  test::LmdbBuilder().in_order(300).build(directory_ / "other");
-  std::filesystem::copy_file(directory_ / "other/data.mdb", directory_ / "data.mdb",
+  test::LmdbBuilder().in_order(300).build(directory_.file("other"));
+  std::filesystem::copy_file(directory_.file("other/data.mdb"), directory_.file("data.mdb"),
                              std::filesystem::copy_options::overwrite_existing);
   expect_changed(database);
 }
@@ -242,13 +242,13 @@ class WritingProcess : public testing::TestWithParam<bool> {};
 
 TEST_P(WritingProcess, GivesOneGenerationOrTheErrorThatItChanged) {
   const bool locked = GetParam();
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   { Generations(directory.path()).write(1); }
   Outcomes outcomes;
   {
     const WriterProcess writer(directory.path(), MDB_NOSYNC | (locked ? 0U : MDB_NOLOCK));
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
-    if (!locked) std::filesystem::remove(directory / "lock.mdb");
+    if (!locked) std::filesystem::remove(directory.file("lock.mdb"));
     while (std::chrono::steady_clock::now() < end) {
       for (const SourceEngine engine : {SourceEngine::mmap, SourceEngine::pread}) {
         try {

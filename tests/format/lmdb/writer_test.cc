@@ -22,7 +22,7 @@ void put(Writer& writer, std::uint64_t number, std::size_t size = 100) {
 }
 
 TEST(Writer, GrowsItsMapWithoutLosingARecord) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   {
     Writer writer(directory.path(), {.commit_every = 300, .map_size = 1 << 20, .sync = false});
     for (std::uint64_t i = 0; i < 2000; ++i) put(writer, i, 9000);
@@ -38,7 +38,7 @@ TEST(Writer, GrowsItsMapWithoutLosingARecord) {
 }
 
 TEST(Writer, GrowsForOneValueLargerThanTheMap) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   Writer writer(directory.path(), {.map_size = 1 << 20, .sync = false});
   put(writer, 0, 30'000'000);
   writer.commit();
@@ -46,7 +46,7 @@ TEST(Writer, GrowsForOneValueLargerThanTheMap) {
 }
 
 TEST(Writer, LeavesWholeBatchesWhenInterrupted) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   {
     Writer writer(directory.path(), {.commit_every = 100, .sync = false});
     for (std::uint64_t i = 0; i < 250; ++i) put(writer, i);
@@ -55,7 +55,7 @@ TEST(Writer, LeavesWholeBatchesWhenInterrupted) {
 }
 
 TEST(Writer, ContinuesBehindTheLastKey) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   {
     Writer writer(directory.path(), {.commit_every = 100, .sync = false, .append = true});
     EXPECT_TRUE(writer.last_key().empty());
@@ -69,8 +69,8 @@ TEST(Writer, ContinuesBehindTheLastKey) {
 }
 
 TEST(Writer, WritesNamedDatabasesAndIntegerKeysAndSingleFiles) {
-  const test::TemporaryDirectory directory;
-  const std::string file = directory / "one.lmdb";
+  const test::TemporaryFolder directory;
+  const std::string file = directory.file("one.lmdb");
   {
     Writer writer(file, {.sync = false, .single_file = true, .integer_keys = true, .name = "ids"});
     for (std::uint64_t i = 300; i-- > 0;) {
@@ -85,7 +85,7 @@ TEST(Writer, WritesNamedDatabasesAndIntegerKeysAndSingleFiles) {
 }
 
 TEST(Writer, ReplacesErasesAndFinds) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   Writer writer(directory.path(), {.sync = false});
   put(writer, 1);
   put(writer, 2);
@@ -100,7 +100,7 @@ TEST(Writer, ReplacesErasesAndFinds) {
 }
 
 TEST(Writer, NamesTheKeyThatIsNotPossible) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   Writer writer(directory.path(), {.sync = false, .append = true});
   put(writer, 5);
   put(writer, 4);
@@ -119,7 +119,7 @@ TEST(Writer, NamesTheKeyThatIsNotPossible) {
 }
 
 TEST(Writer, RefusesAnExistingDatabaseOfAnotherKind) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   test::LmdbBuilder().in_order(10).build(directory.path());
   try {
     const Writer writer(directory.path(), {.integer_keys = true});
@@ -132,9 +132,9 @@ TEST(Writer, RefusesAnExistingDatabaseOfAnotherKind) {
 }
 
 TEST(Writer, NamesTheDirectoryThatCannotBeMade) {
-  const test::TemporaryDirectory directory;
+  const test::TemporaryFolder directory;
   test::LmdbBuilder().in_order(1).single_file().build(directory.path());
-  EXPECT_THROW(Writer(directory / "images.lmdb/below", {}), Error);
+  EXPECT_THROW(Writer(directory.file("images.lmdb/below"), {}), Error);
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+"""forebay train as its users run it: lenet, under the launcher of the build's MPI."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../acceptance"))
+
+import launch  # noqa: E402
+import liblmdb  # noqa: E402
+
+PHASES = ("read", "skew", "decode", "forward", "backward", "parameter_sync", "update", "test",
+          "other")
+
+
+def labelled_images(count, seed):
+    """Datums of 28x28 whose label is the row of the bright bar."""
+    numbers = random.Random(seed)
+    for i in range(count):
+        label = numbers.randrange(10)
+        rows = [bytes([230 if row // 2 == label else numbers.randrange(60)]) * 28
+                for row in range(28)]
+        yield (b"%08d" % i,
+               b"\x08\x01\x10\x1c\x18\x1c\x22\x90\x06" + b"".join(rows) + b"\x28" + bytes([label]))
+
+
+class TrainCommand(launch.AcceptanceCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.training = liblmdb.write(os.path.join(cls.scratch, "train"), list(labelled_images(300, 1)))
+        cls.test = liblmdb.write(os.path.join(cls.scratch, "test"), list(labelled_images(50, 2)))
+
+    def train(self, *arguments, ranks=2):
+        return launch.run("train", self.training, "--test", self.test, "--batch", 32, *arguments,
+                          ranks=ranks, timeout=120)
+
+    def succeed(self, *arguments, ranks=2):
+        result = self.train(*arguments, ranks=ranks)
+        self.assertEqual(result.code, 0, result.err)
+        return result.out
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_learns_and_accounts_for_its_time(self):
+        summary = json.loads(self.succeed("--epochs", 4, "--lr", 0.02, "--json"))
+        self.assertEqual(summary["iterations"], 38)  # ceil(4 * 300 / 32)
+        self.assertEqual(summary["test_samples"], 50)
+        self.assertGreater(summary["test_accuracy"], 0.9)
+        self.assertEqual(sum(rank["images"] for rank in summary["ranks"]), 38 * 32)
+        for rank in summary["ranks"]:
+            spent = sum(rank[phase + "_seconds"] for phase in PHASES)
+            self.assertAlmostEqual(spent, rank["total_seconds"], delta=0.05 * spent)
+
+    def test_strategies_compute_the_same_numbers(self):
+        for strategy in ("lmdb", "lmm"):
+            self.succeed("--epochs", 1, "--strategy", strategy, "--log", self.path(strategy),
+                         ranks=3)
+        self.assertEqual(self.read("lmdb"), self.read("lmm"))
+        self.assertEqual(self.read("lmm").count('"event":"iteration"'), 10)
+
+    def test_resumed_equals_straight(self):
+        self.succeed("--epochs", 2, "--log", self.path("straight"))
+        part = ("--log", self.path("parts"), "--checkpoint", self.path("checkpoints"))
+        self.succeed("--epochs", 1, *part)
+        self.succeed("--epochs", 2, "--resume", *part)
+        self.assertEqual(self.read("straight"), self.read("parts"))
+
+    def test_shows_a_table_to_people(self):
+        out = self.succeed("--iterations", 3)
+        for word in ("read", "parameter sync", "rank 1", "images/s"):
+            self.assertIn(word, out)
+
+    def test_explains_itself(self):
+        result = launch.run("train", "--help")
+        self.assertEqual(result.code, 0)
+        for word in ("--net", "cifar10_full", "--strategy", "--checkpoint", "--momentum"):
+            self.assertIn(word, result.out)
+
+    def test_usage_errors_are_one_line(self):
+        for arguments, word in (((), "--batch"), (("--batch", 8, "--net", "vgg"), "lenet"),
+                                (("--batch", 8, "--resume"), "--checkpoint"),
+                                (("--batch", 8, "--lr", "-1"), "learning rate"),
+                                (("--batch", 1), "2 ranks"), (("--batch", 8, "--what"), "--what")):
+            with self.subTest(arguments=arguments):
+                result = launch.run("train", self.training, *arguments, ranks=2)
+                self.assertEqual(result.code, 2, result.err)
+                self.assertEqual(len(result.error_lines()), 1, result.err)
+                self.assertIn(word, result.error_lines()[0])
+
+    def test_without_a_trainer_the_error_says_what_to_install(self):
+        alone = shutil.copy(launch.COMMAND, self.path("forebay"))
+        result = subprocess.run([alone, "train", self.training], capture_output=True, text=True,
+                                env={"PATH": self.scratch}, timeout=60, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("libtorch-dev", result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    launch.main()
