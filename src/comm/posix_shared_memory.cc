@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <system_error>
@@ -72,6 +73,8 @@ class PosixSharedMemory final : public SharedMemory {
   void reserve(std::size_t offset, std::size_t size) override;
 
  private:
+  void require_space(std::size_t first_chunk, std::size_t end_chunk) const;
+  std::uint64_t free_bytes() const;
   [[noreturn]] void fail_for_space(std::size_t needed) const;
 
   static constexpr std::size_t kChunk = std::size_t{4} << 20;
@@ -88,7 +91,10 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   if (size == 0) return;
   if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
   const std::lock_guard lock(mutex_);
-  for (std::size_t chunk = offset / kChunk; chunk <= (offset + size - 1) / kChunk; ++chunk) {
+  const std::size_t first = offset / kChunk;
+  const std::size_t end = (offset + size - 1) / kChunk + 1;
+  require_space(first, end);
+  for (std::size_t chunk = first; chunk < end; ++chunk) {
     if (reserved_[chunk]) continue;
     const std::size_t begin = chunk * kChunk;
     const std::size_t length = std::min(kChunk, size_ - begin);
@@ -103,13 +109,27 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   }
 }
 
-void PosixSharedMemory::fail_for_space(std::size_t needed) const {
+// Asked before anything is taken: what cannot be had whole must not use up the machine's memory.
+void PosixSharedMemory::require_space(std::size_t first_chunk, std::size_t end_chunk) const {
+  std::size_t needed = 0;
+  for (std::size_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
+    if (!reserved_[chunk]) needed += std::min(kChunk, size_ - chunk * kChunk);
+  }
+  if (needed > free_bytes()) fail_for_space(needed);
+}
+
+std::uint64_t PosixSharedMemory::free_bytes() const {
   struct statvfs space {};
-  const bool known = statvfs(directory_.c_str(), &space) == 0;
-  const std::uint64_t free_bytes = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
+  // A tmpfs without a limit says that it has no blocks at all.
+  const bool limited = statvfs(directory_.c_str(), &space) == 0 && space.f_blocks > 0;
+  return limited ? std::uint64_t{space.f_bavail} * space.f_frsize
+                 : std::numeric_limits<std::uint64_t>::max();
+}
+
+void PosixSharedMemory::fail_for_space(std::size_t needed) const {
   throw Error(ErrorKind::io,
               fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
-                          free_bytes),
+                          free_bytes()),
               "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
               {.file = directory_});
 }
