@@ -15,25 +15,25 @@
 #include "tests/support/counting_source.hpp"
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/scale.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
 
 using test::LmdbBuilder;
 using test::OracleRecord;
-using test::TemporaryDirectory;
+using test::TemporaryFolder;
 
 struct TestData {
   std::string path;
   std::vector<OracleRecord> records;
 };
 
-TestData build(const TemporaryDirectory& directory, const std::string& name,
+TestData build(const TemporaryFolder& directory, const std::string& name,
                const LmdbBuilder& builder) {
   TestData data;
-  data.path = builder.build(directory / name);
-  data.records = test::read_with_liblmdb(directory / name);
+  data.path = builder.build(directory.file(name));
+  data.records = test::read_with_liblmdb(directory.file(name));
   return data;
 }
 
@@ -69,7 +69,7 @@ void expect_right_samples(const TestData& data, int ranks, int ranks_per_node,
 }
 
 TEST(Loader, NoStrategyChangesTheData) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::vector<TestData> all = {
       build(directory, "small", LmdbBuilder().in_order(500).values(0, 300)),
       build(directory, "mixed", LmdbBuilder().random_order(300).values(0, 9000).delete_every(7)),
@@ -95,7 +95,7 @@ TEST(Loader, NoStrategyChangesTheData) {
 }
 
 TEST(Loader, ResumesWhereItStopped) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));
   const LoaderOptions options{.batch = 10, .coalesce = 3};
   run_ranks(3, 0, [&](const auto& comm) {
@@ -118,7 +118,7 @@ TEST(Loader, ResumesWhereItStopped) {
 }
 
 TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(100).values(50));
   std::string state;
   run_ranks(2, 0, [&](const auto& comm) {
@@ -143,7 +143,7 @@ TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
 }
 
 TEST(Loader, RefusesToResumeOnAnotherDataSet) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50));
   const TestData other = build(directory, "other", LmdbBuilder().in_order(21).values(50));
   const auto comm = self_communicator();
@@ -157,7 +157,7 @@ TEST(Loader, RefusesToResumeOnAnotherDataSet) {
 }
 
 TEST(Loader, AFailureOnOneRankReachesAllWithItsMessage) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   for (const int ranks_per_node : {0, 1, 2}) {
     run_ranks(4, ranks_per_node, [&](const auto& comm) {
@@ -186,7 +186,7 @@ TEST(Loader, OpeningFailsOnAllRanksTogether) {
 }
 
 TEST(Loader, ABatchOutlivesItsLoader) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   std::optional<Batch> batch;
   {
@@ -197,7 +197,7 @@ TEST(Loader, ABatchOutlivesItsLoader) {
 }
 
 TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   LoaderOptions options{.batch = 8};
   options.buffers = 3;
@@ -213,7 +213,7 @@ TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
 }
 
 TEST(Loader, AnyRankMayStopEarly) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   run_ranks(4, 0, [&](const auto& comm) {
     Loader loader = Loader::open(comm, data.path, {.batch = 8, .iterations = 100});
@@ -226,7 +226,7 @@ TEST(Loader, AnyRankMayStopEarly) {
 }
 
 TEST(Loader, AClosedReaderIsToldToTheOthers) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   run_ranks(2, 0, [&](const auto& comm) {
     Loader loader = Loader::open(comm, data.path, {.batch = 8});

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
@@ -69,9 +69,11 @@ std::optional<ErrorKind> failure_of_reading(const std::string& path) {
 
 class Checkpoint : public testing::Test {
  protected:
-  std::string write() { return write_checkpoint(directory_ / "new", header(), arrays_.state()); }
+  std::string write() {
+    return write_checkpoint(directory_.file("new"), header(), arrays_.state());
+  }
 
-  test::TemporaryDirectory directory_;
+  test::TemporaryFolder directory_;
   Arrays arrays_;
 };
 
@@ -87,7 +89,7 @@ TEST_F(Checkpoint, GivesBackWhatWasWritten) {
 TEST_F(Checkpoint, LeavesNothingElseBehind) {
   write();
   write();
-  const auto entries = std::filesystem::directory_iterator(directory_ / "new");
+  const auto entries = std::filesystem::directory_iterator(directory_.file("new"));
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
 }
 
@@ -101,7 +103,7 @@ TEST_F(Checkpoint, LatestIsTheHighestIteration) {
 }
 
 TEST_F(Checkpoint, LatestOfNothingIsNotFound) {
-  for (const std::string& directory : {directory_.path(), directory_ / "missing"}) {
+  for (const std::string& directory : {directory_.path(), directory_.file("missing")}) {
     try {
       latest_checkpoint(directory);
       FAIL();
@@ -154,9 +156,9 @@ TEST_F(Checkpoint, OfAnotherNetworkIsCorruptForIt) {
 }
 
 TEST_F(Checkpoint, InADirectoryThatCannotBeMadeIsAnIoError) {
-  write_file(directory_ / "file", "");
+  write_file(directory_.file("file"), "");
   try {
-    write_checkpoint(directory_ / "file/below", header(), arrays_.state());
+    write_checkpoint(directory_.file("file/below"), header(), arrays_.state());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::io);

@@ -13,7 +13,7 @@
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "tests/support/lmdb_builder.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
 
 namespace forebay {
@@ -28,8 +28,9 @@ class Training : public testing::Test {
  protected:
   Training() {
     // 4x4 pixels and one byte of label.
-    training_ = test::LmdbBuilder().random_order(kTrainingSamples).values(17).build(dir_ / "train");
-    test_ = test::LmdbBuilder().in_order(kTestSamples).values(17).seed(5).build(dir_ / "test");
+    training_ =
+        test::LmdbBuilder().random_order(kTrainingSamples).values(17).build(dir_.file("train"));
+    test_ = test::LmdbBuilder().in_order(kTestSamples).values(17).seed(5).build(dir_.file("test"));
   }
 
   TrainOptions options(std::uint64_t epochs) const {
@@ -78,14 +79,14 @@ class Training : public testing::Test {
     return messages;
   }
 
-  test::TemporaryDirectory dir_;
+  test::TemporaryFolder dir_;
   std::string training_;
   std::string test_;
 };
 
 TEST_F(Training, LogsEveryIterationAndEpoch) {
   TrainOptions run = options(2);
-  run.log = dir_ / "log";
+  run.log = dir_.file("log");
   const TrainReport report = train(3, run);
   EXPECT_EQ(report.iterations, 15U);  // ceil(2 * 50 / 7)
   EXPECT_EQ(report.epochs, 2U);
@@ -98,12 +99,12 @@ TEST_F(Training, LogsEveryIterationAndEpoch) {
 
 TEST_F(Training, ResumedEqualsStraightNumberByNumber) {
   TrainOptions straight = options(3);
-  straight.log = dir_ / "straight.log";
+  straight.log = dir_.file("straight.log");
   train(3, straight);
 
   TrainOptions halves = options(1);
-  halves.log = dir_ / "halves.log";
-  halves.checkpoint = dir_ / "checkpoints";
+  halves.log = dir_.file("halves.log");
+  halves.checkpoint = dir_.file("checkpoints");
   train(3, halves);
   halves.loader.epochs = 3;
   halves.resume = true;
@@ -114,13 +115,13 @@ TEST_F(Training, ResumedEqualsStraightNumberByNumber) {
 
 TEST_F(Training, ResumedWithinAnEpochEqualsStraightNumberByNumber) {
   TrainOptions straight = options(2);
-  straight.log = dir_ / "straight.log";
+  straight.log = dir_.file("straight.log");
   train(2, straight);
 
   TrainOptions parts = options(0);
   parts.loader.iterations = 11;
-  parts.log = dir_ / "parts.log";
-  parts.checkpoint = dir_ / "checkpoints";
+  parts.log = dir_.file("parts.log");
+  parts.checkpoint = dir_.file("checkpoints");
   train(2, parts);
   parts.loader.iterations = 0;
   parts.loader.epochs = 2;
@@ -131,11 +132,11 @@ TEST_F(Training, ResumedWithinAnEpochEqualsStraightNumberByNumber) {
 
 TEST_F(Training, EveryStrategyGivesTheSameNumbers) {
   TrainOptions baseline = options(2);
-  baseline.log = dir_ / "lmdb.log";
+  baseline.log = dir_.file("lmdb.log");
   baseline.loader.strategy = Strategy::lmdb;
   train(4, baseline);
   TrainOptions localized = options(2);
-  localized.log = dir_ / "lmm.log";
+  localized.log = dir_.file("lmm.log");
   localized.loader.strategy = Strategy::lmm;
   localized.loader.roots = 2;
   train(4, localized);
@@ -190,10 +191,10 @@ TEST_F(Training, DataWithoutImagesAreRefused) {
 
 TEST_F(Training, MissingDataSetsFailOnAllRanks) {
   TrainOptions run = options(1);
-  run.dataset = dir_ / "missing";
+  run.dataset = dir_.file("missing");
   for (const std::string& message : failures(3, run)) EXPECT_THAT(message, HasSubstr("missing"));
   run = options(1);
-  run.test = dir_ / "missing";
+  run.test = dir_.file("missing");
   for (const std::string& message : failures(3, run)) EXPECT_THAT(message, HasSubstr("missing"));
 }
 
@@ -214,7 +215,7 @@ TEST_F(Training, UnwritableCheckpointsFailOnAllRanks) {
 
 TEST_F(Training, ResumingAnotherRunIsRefused) {
   TrainOptions run = options(1);
-  run.checkpoint = dir_ / "checkpoints";
+  run.checkpoint = dir_.file("checkpoints");
   train(2, run);
   run.resume = true;
   TrainOptions other = run;
@@ -227,13 +228,13 @@ TEST_F(Training, ResumingAnotherRunIsRefused) {
   other.net = "caffenet";
   for (const std::string& message : failures(2, other)) EXPECT_THAT(message, HasSubstr("lenet"));
   other = run;
-  other.checkpoint = dir_ / "none";
+  other.checkpoint = dir_.file("none");
   for (const std::string& message : failures(2, other)) EXPECT_THAT(message, HasSubstr("none"));
 }
 
 TEST_F(Training, GoesOnWithMoreRanks) {
   TrainOptions run = options(1);
-  run.checkpoint = dir_ / "checkpoints";
+  run.checkpoint = dir_.file("checkpoints");
   train(2, run);
   run.resume = true;
   run.loader.epochs = 2;
@@ -244,7 +245,7 @@ TEST_F(Training, GoesOnWithMoreRanks) {
 
 TEST_F(Training, WritesATimeline) {
   TrainOptions run = options(1);
-  run.trace = dir_ / "trace.json";
+  run.trace = dir_.file("trace.json");
   train(2, run);
   std::ifstream in(run.trace);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
