@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -72,6 +73,9 @@ class PosixSharedMemory final : public SharedMemory {
   void reserve(std::size_t offset, std::size_t size) override;
 
  private:
+  std::size_t chunk_length(std::size_t chunk) const;
+  std::size_t missing_bytes(std::size_t first, std::size_t last) const;
+  std::uint64_t free_bytes() const;
   [[noreturn]] void fail_for_space(std::size_t needed) const;
 
   static constexpr std::size_t kChunk = std::size_t{4} << 20;
@@ -88,28 +92,51 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   if (size == 0) return;
   if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
   const std::lock_guard lock(mutex_);
-  for (std::size_t chunk = offset / kChunk; chunk <= (offset + size - 1) / kChunk; ++chunk) {
+  const std::size_t first = offset / kChunk;
+  const std::size_t last = (offset + size - 1) / kChunk;
+  // Asked before anything is taken: filling shared memory to its end would leave none to others.
+  const std::size_t missing = missing_bytes(first, last);
+  if (missing == 0) return;
+  if (missing > free_bytes()) fail_for_space(missing);
+  for (std::size_t chunk = first; chunk <= last; ++chunk) {
     if (reserved_[chunk]) continue;
     const std::size_t begin = chunk * kChunk;
-    const std::size_t length = std::min(kChunk, size_ - begin);
+    const std::size_t length = chunk_length(chunk);
     int status = 0;
     do {
       status =
           posix_fallocate(descriptor_.get(), static_cast<off_t>(begin), static_cast<off_t>(length));
     } while (status == EINTR);
-    if (status == ENOSPC) fail_for_space(length);
+    if (status == ENOSPC) fail_for_space(missing);
     if (status != 0) fail("fallocate", directory_, status);
     reserved_[chunk] = true;
   }
 }
 
-void PosixSharedMemory::fail_for_space(std::size_t needed) const {
+std::size_t PosixSharedMemory::chunk_length(std::size_t chunk) const {
+  return std::min(kChunk, size_ - chunk * kChunk);
+}
+
+std::size_t PosixSharedMemory::missing_bytes(std::size_t first, std::size_t last) const {
+  std::size_t bytes = 0;
+  for (std::size_t chunk = first; chunk <= last; ++chunk) {
+    if (!reserved_[chunk]) bytes += chunk_length(chunk);
+  }
+  return bytes;
+}
+
+// The file system may promise more than there is memory behind it.
+std::uint64_t PosixSharedMemory::free_bytes() const {
   struct statvfs space {};
   const bool known = statvfs(directory_.c_str(), &space) == 0;
-  const std::uint64_t free_bytes = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
+  const std::uint64_t in_directory = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
+  return std::min(in_directory, memory_limit().available_bytes);
+}
+
+void PosixSharedMemory::fail_for_space(std::size_t needed) const {
   throw Error(ErrorKind::io,
               fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
-                          free_bytes),
+                          free_bytes()),
               "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
               {.file = directory_});
 }
