@@ -11,13 +11,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -73,7 +73,8 @@ class PosixSharedMemory final : public SharedMemory {
   void reserve(std::size_t offset, std::size_t size) override;
 
  private:
-  void require_space(std::size_t first_chunk, std::size_t end_chunk) const;
+  std::size_t chunk_length(std::size_t chunk) const;
+  std::size_t missing_bytes(std::size_t first, std::size_t last) const;
   std::uint64_t free_bytes() const;
   [[noreturn]] void fail_for_space(std::size_t needed) const;
 
@@ -92,38 +93,47 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
   const std::lock_guard lock(mutex_);
   const std::size_t first = offset / kChunk;
-  const std::size_t end = (offset + size - 1) / kChunk + 1;
-  require_space(first, end);
-  for (std::size_t chunk = first; chunk < end; ++chunk) {
+  const std::size_t last = (offset + size - 1) / kChunk;
+  // Asked before anything is taken: filling shared memory to its end would leave none to others.
+  const std::size_t missing = missing_bytes(first, last);
+  if (missing == 0) return;
+  if (missing > free_bytes()) fail_for_space(missing);
+  for (std::size_t chunk = first; chunk <= last; ++chunk) {
     if (reserved_[chunk]) continue;
     const std::size_t begin = chunk * kChunk;
-    const std::size_t length = std::min(kChunk, size_ - begin);
+    const std::size_t length = chunk_length(chunk);
     int status = 0;
     do {
       status =
           posix_fallocate(descriptor_.get(), static_cast<off_t>(begin), static_cast<off_t>(length));
     } while (status == EINTR);
-    if (status == ENOSPC) fail_for_space(length);
+    if (status == ENOSPC) fail_for_space(missing);
     if (status != 0) fail("fallocate", directory_, status);
     reserved_[chunk] = true;
   }
 }
 
-// Asked before anything is taken: what cannot be had whole must not use up the machine's memory.
-void PosixSharedMemory::require_space(std::size_t first_chunk, std::size_t end_chunk) const {
-  std::size_t needed = 0;
-  for (std::size_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
-    if (!reserved_[chunk]) needed += std::min(kChunk, size_ - chunk * kChunk);
-  }
-  if (needed > free_bytes()) fail_for_space(needed);
+std::size_t PosixSharedMemory::chunk_length(std::size_t chunk) const {
+  return std::min(kChunk, size_ - chunk * kChunk);
 }
 
+std::size_t PosixSharedMemory::missing_bytes(std::size_t first, std::size_t last) const {
+  std::size_t bytes = 0;
+  for (std::size_t chunk = first; chunk <= last; ++chunk) {
+    if (!reserved_[chunk]) bytes += chunk_length(chunk);
+  }
+  return bytes;
+}
+
+// The file system may promise more than there is memory behind it.
 std::uint64_t PosixSharedMemory::free_bytes() const {
   struct statvfs space {};
+  const bool known = statvfs(directory_.c_str(), &space) == 0;
+  const std::uint64_t in_memory = memory_limit().available_bytes;
   // A tmpfs without a limit says that it has no blocks at all.
-  const bool limited = statvfs(directory_.c_str(), &space) == 0 && space.f_blocks > 0;
-  return limited ? std::uint64_t{space.f_bavail} * space.f_frsize
-                 : std::numeric_limits<std::uint64_t>::max();
+  if (known && space.f_blocks == 0) return in_memory;
+  const std::uint64_t in_directory = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
+  return std::min(in_directory, in_memory);
 }
 
 void PosixSharedMemory::fail_for_space(std::size_t needed) const {

@@ -15,11 +15,11 @@
 namespace forebay {
 namespace {
 
-using ::testing::AllOf;
 using test::counting_bytes;
-using ::testing::HasSubstr;
 using test::TemporaryFolder;
 using test::write_bytes;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 Error error_of(const std::function<void()>& call) {
   try {

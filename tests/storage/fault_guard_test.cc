@@ -17,11 +17,11 @@
 namespace forebay {
 namespace {
 
-using ::testing::AllOf;
 using test::counting_bytes;
-using ::testing::HasSubstr;
 using test::TemporaryFolder;
 using test::write_bytes;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kPage = 4096;
 

@@ -2,7 +2,6 @@
 // library: four weights that learn the mean brightness of the four quarters of an image.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -17,21 +16,31 @@ class Quadrants final : public Network {
   std::span<float> exchange() override { return exchange_; }
   std::size_t statistics_count() const override { return 1; }
 
+  /// Mean over the samples of half the squared distance between weights and quarters.
   /// The noise takes part, so that a run that draws it differently is found out.
   float forward(const ImageBatch& batch, std::uint64_t noise) override {
-    target_ = means(batch);
-    target_[0] += static_cast<float>(noise % 1000) * 1e-6F;
-    statistics()[0] = 0.9F * statistics()[0] + 0.1F * target_[1];
-    return distance(target_);
+    const auto count = static_cast<float>(batch.labels.size());
+    float loss = 0;
+    mean_ = {};
+    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+      const std::array<float, 4> sample = quarters(batch, i);
+      loss += distance(sample) / count;
+      for (std::size_t k = 0; k < 4; ++k) mean_[k] += sample[k] / count;
+    }
+    mean_[0] += static_cast<float>(noise % 1000) * 1e-7F;
+    statistics()[0] = 0.9F * statistics()[0] + 0.1F * mean_[1];
+    return loss;
   }
   void backward() override {
-    for (std::size_t k = 0; k < 4; ++k) gradients()[k] = parameters_[k] - target_[k];
+    for (std::size_t k = 0; k < 4; ++k) gradients()[k] = parameters_[k] - mean_[k];
   }
   /// Samples with an even label count as correct.
   Score evaluate(const ImageBatch& batch) override {
     Score score;
-    if (!batch.labels.empty()) score.loss = distance(means(batch)) + statistics()[0];
-    for (const std::int64_t label : batch.labels) score.correct += label % 2 == 0 ? 1 : 0;
+    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+      score.loss += distance(quarters(batch, i)) + statistics()[0];
+      score.correct += batch.labels[i] % 2 == 0 ? 1 : 0;
+    }
     return score;
   }
 
@@ -40,17 +49,17 @@ class Quadrants final : public Network {
   }
 
  private:
-  std::array<float, 4> means(const ImageBatch& batch) const {
-    std::array<float, 4> sums{};
+  static std::array<float, 4> quarters(const ImageBatch& batch, std::size_t sample) {
+    const std::size_t size = batch.shape.bytes();
     const std::size_t width = batch.shape.width;
-    const std::size_t height = batch.shape.height;
-    for (std::size_t i = 0; i < batch.pixels.size(); ++i) {
-      const std::size_t row = i / width % height;
-      const std::size_t quarter = (row < height / 2 ? 0 : 2) + (i % width < width / 2 ? 0 : 1);
-      sums[quarter] += static_cast<float>(std::to_integer<int>(batch.pixels[i]));
+    const std::span<const std::byte> pixels = batch.pixels.subspan(sample * size, size);
+    std::array<float, 4> sums{};
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t lower = i / width < batch.shape.height / 2 ? 0 : 2;
+      const std::size_t right = i % width < width / 2 ? 0 : 1;
+      const auto brightness = static_cast<float>(std::to_integer<int>(pixels[i])) / 255;
+      sums[lower + right] += 4 * brightness / static_cast<float>(size);
     }
-    const float pixels = static_cast<float>(batch.pixels.size()) / 4;
-    for (float& sum : sums) sum /= 255 * pixels;
     return sums;
   }
   float distance(const std::array<float, 4>& target) const {
@@ -63,7 +72,7 @@ class Quadrants final : public Network {
 
   std::vector<float> parameters_ = std::vector<float>(4, 0.0F);
   std::vector<float> exchange_ = std::vector<float>(6, 0.0F);
-  std::array<float, 4> target_{};
+  std::array<float, 4> mean_{};
 };
 
 }  // namespace forebay
