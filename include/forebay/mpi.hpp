@@ -24,6 +24,8 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
 
 /// MPI_Init_thread and MPI_Finalize for programs that do not do it themselves. Asks for
 /// MPI_THREAD_MULTIPLE. A host that has initialised MPI before stays in charge of finalizing.
+/// After a wait was ended early (timeout, interrupt) MPI is not finalized, since that could hang:
+/// the launcher sees a process that ends without it, and ends the job.
 class MpiSession {
  public:
   MpiSession();

@@ -1,6 +1,7 @@
 #include "comm/mpi_communicator.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "comm/mpi_error.hpp"
@@ -27,6 +28,10 @@ void in_pieces(std::size_t bytes, std::size_t element, Transfer transfer) {
   }
 }
 
+// Whether a non-blocking operation of this process was given up before its end. MPI cannot cancel
+// those: freeing the communicator or finalizing would then crash or hang, so both are left out.
+std::atomic<bool> gave_up = false;
+
 bool multiple_threads_granted() {
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
@@ -45,7 +50,7 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
 
 MpiCommunicator::~MpiCommunicator() {
   int finalized = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0 || gave_up) return;
   MPI_Comm_free(&comm_);
 }
 
@@ -55,7 +60,12 @@ void MpiCommunicator::wait(MPI_Request request, const char* what) {
     int done = 0;
     check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
     if (done != 0) return;
-    waiting.step();
+    try {
+      waiting.step();
+    } catch (...) {
+      gave_up = true;
+      throw;
+    }
   }
 }
 
@@ -178,5 +188,7 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
   check_mpi(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
   return std::make_shared<MpiCommunicator>(duplicate, WaitPolicy{});
 }
+
+bool mpi_gave_up() { return gave_up; }
 
 }  // namespace forebay

@@ -54,4 +54,8 @@ class MpiCommunicator final : public Communicator {
   std::deque<Notice> notices_;  ///< being sent; the buffers must stay where they are
 };
 
+/// Whether this process has ended a wait for an MPI operation early (timeout or interrupt). Then
+/// communicators are leaked and MPI must not be finalized: end the process or abort the job.
+bool mpi_gave_up();
+
 }  // namespace forebay

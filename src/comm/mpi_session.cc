@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "comm/mpi_communicator.hpp"
 #include "comm/mpi_error.hpp"
 #include "forebay/mpi.hpp"
 
@@ -19,7 +20,7 @@ MpiSession::MpiSession() {
 
 MpiSession::~MpiSession() {
   world_.reset();
-  if (finalize_) MPI_Finalize();
+  if (finalize_ && !mpi_gave_up()) MPI_Finalize();
 }
 
 std::string mpi_thread_level() {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <system_error>
@@ -128,12 +129,11 @@ std::size_t PosixSharedMemory::missing_bytes(std::size_t first, std::size_t last
 // The file system may promise more than there is memory behind it.
 std::uint64_t PosixSharedMemory::free_bytes() const {
   struct statvfs space {};
-  const bool known = statvfs(directory_.c_str(), &space) == 0;
-  const std::uint64_t in_memory = memory_limit().available_bytes;
   // A tmpfs without a limit says that it has no blocks at all.
-  if (known && space.f_blocks == 0) return in_memory;
-  const std::uint64_t in_directory = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
-  return std::min(in_directory, in_memory);
+  const bool limited = statvfs(directory_.c_str(), &space) == 0 && space.f_blocks > 0;
+  const std::uint64_t in_directory =
+      limited ? std::uint64_t{space.f_bavail} * space.f_frsize : UINT64_MAX;
+  return std::min(in_directory, memory_limit().available_bytes);
 }
 
 void PosixSharedMemory::fail_for_space(std::size_t needed) const {
