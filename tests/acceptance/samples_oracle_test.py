@@ -2,7 +2,7 @@
 """`forebay samples` equals liblmdb's own cursor walk, dealt by the strided order, line by line.
 
 Every database that make_test_databases writes meets every strategy; ranks, virtual nodes, batch
-sizes and coalescing are combined so that each pair of values meets at least once. The full product
+sizes, coalescing and kinds of stage are combined so that each pair of values meets at least once. The full product
 would take hours of process starts: FOREBAY_TEST_SCALE=k runs k such sets, drawn differently.
 """
 
@@ -20,7 +20,8 @@ RANKS = (1, 2, 3, 4, 7)
 NODES = (None, 1, 2, 3)
 BATCHES = ("ranks", "uneven", "prime", "third", "beyond")
 COALESCE = (1, 2, 5)
-STRATEGIES = ("lmdb", "lmm mmap", "lmm pread")
+STRATEGIES = ("lmdb", "lmm --engine mmap", "lmm --engine pread")
+STAGES = ("", "--buffers 1", "--buffers 5", "--roots 2", "--roots 3 --stage mpi", "--stage mpi")
 MOST_LINES = 3000            # a case delivers about this many samples ...
 MOST_BYTES = 1 << 30         # ... and at most about this many bytes
 
@@ -33,6 +34,7 @@ class Case:
     nodes: int
     batch: str
     coalesce: int
+    stage: str
 
     def pairs(self):
         values = tuple(vars(self).items())
@@ -45,7 +47,7 @@ def covering_cases(datasets, seed):
     covered, cases = set(), []
     rows = list(itertools.product(datasets, STRATEGIES))
     generator.shuffle(rows)
-    rest = list(itertools.product(RANKS, NODES, BATCHES, COALESCE))
+    rest = list(itertools.product(RANKS, NODES, BATCHES, COALESCE, STAGES))
     for dataset, strategy in rows:
         candidates = [Case(dataset, strategy, *values) for values in generator.sample(rest, 60)]
         best = max(candidates, key=lambda case: len(case.pairs() - covered))
@@ -95,9 +97,8 @@ class SamplesEqualOracle(launch.AcceptanceCase):
         mean = sum(record.bytes for record in records) / len(records)
         lines = min(MOST_LINES, max(MOST_BYTES / max(mean, 1), case.ranks))
         iterations = max(1, min(int(lines / batch), 3 * len(records) // batch + 2 * case.coalesce))
-        strategy, _, engine = case.strategy.partition(" ")
-        arguments = ["--batch", batch, "--iterations", iterations, "--strategy", strategy,
-                     "--coalesce", case.coalesce, *(["--engine", engine] if engine else [])]
+        arguments = ["--batch", batch, "--iterations", iterations, "--coalesce", case.coalesce,
+                     "--strategy", *case.strategy.split(), *case.stage.split()]
         env = {}
         if case.nodes:
             env["FOREBAY_RANKS_PER_NODE"] = -(-case.ranks // case.nodes)
