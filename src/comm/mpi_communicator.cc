@@ -32,6 +32,12 @@ void in_pieces(std::size_t bytes, std::size_t element, Transfer transfer) {
 // those: freeing the communicator or finalizing would then crash or hang, so both are left out.
 std::atomic<bool> gave_up = false;
 
+/// A helper thread of a loader that nobody has closed may still run when the host finalizes.
+bool mpi_is_over() {
+  int finalized = 0;
+  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
+}
+
 bool multiple_threads_granted() {
   int level = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
@@ -49,8 +55,7 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  int finalized = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0 || gave_up) return;
+  if (mpi_is_over() || gave_up) return;
   MPI_Comm_free(&comm_);
 }
 
@@ -160,6 +165,7 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMe
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
+  if (mpi_is_over()) return;
   const std::lock_guard lock(notices_mutex_);
   auto& notice = notices_.emplace_back();
   notice.message.assign(message.begin(), message.end());
@@ -169,6 +175,7 @@ void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
 }
 
 std::optional<std::vector<std::byte>> MpiCommunicator::poll_notice() {
+  if (mpi_is_over()) return std::nullopt;
   const std::lock_guard lock(notices_mutex_);
   int waiting = 0;
   MPI_Status status;
