@@ -8,6 +8,9 @@ jobs=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL="${CMAKE_BUILD_PARALLEL_LEVEL:-$jobs}"
 export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$jobs}"
 
+# Most rooms compile to the same objects for both MPI flavours: let ccache see that.
+export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
+
 # configure PRESET [cmake option...]: quiet unless it fails.
 configure() {
   local output

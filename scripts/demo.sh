@@ -26,7 +26,8 @@ pack() { # pack SPLIT
 train() { # train STRATEGY: log in demo/STRATEGY.jsonl, output in demo/STRATEGY.txt
   say "training lenet on $ranks ranks, --strategy $1"
   scripts/mpirun.sh openmpi "$ranks" "$forebay" train demo/train.lmdb --test demo/test.lmdb \
-    --net lenet --batch 64 --epochs "$epochs" --lr 0.02 --strategy "$1" \
+    --net lenet --batch 64 --epochs "$epochs" --strategy "$1" \
+    --mean 73 --scale 0.011 --lr 0.02 --lr-policy inv --gamma 0.002 \
     --checkpoint "demo/checkpoints-$1" --log "demo/$1.jsonl" --trace "demo/$1.trace.json" |
     tee "demo/$1.txt"
 }

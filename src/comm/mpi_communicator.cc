@@ -63,7 +63,7 @@ void MpiCommunicator::wait(MPI_Request request, const char* what) {
     try {
       waiting.step();
     } catch (...) {
-      gave_up = true;
+      set_mpi_gave_up();
       throw;
     }
   }
@@ -190,5 +190,6 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
 }
 
 bool mpi_gave_up() { return gave_up; }
+void set_mpi_gave_up() { gave_up = true; }
 
 }  // namespace forebay

@@ -57,5 +57,6 @@ class MpiCommunicator final : public Communicator {
 /// Whether this process has ended a wait for an MPI operation early (timeout or interrupt). Then
 /// communicators are leaked and MPI must not be finalized: end the process or abort the job.
 bool mpi_gave_up();
+void set_mpi_gave_up();
 
 }  // namespace forebay

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "comm/mpi_communicator.hpp"
 #include "comm/mpi_error.hpp"
 #include "comm/waiting.hpp"
 #include "forebay/error.hpp"
@@ -24,6 +25,7 @@ bool all_arrive(MPI_Comm comm) {
       waiting.step();
     }
   } catch (const Error&) {
+    set_mpi_gave_up();
     return false;
   }
 }

@@ -246,8 +246,8 @@ void Trainer::log_iteration() {
   if (leads() && record.iteration % options_.log_every == 0) log_->write(to_json(record));
   if (!std::isfinite(last_loss_)) {
     throw Error(ErrorKind::usage,
-                fmt::format("the loss of iteration {} is {}: training has diverged",
-                            record.iteration, last_loss_),
+                fmt::format("the loss of iteration {} is no finite number: training has diverged",
+                            record.iteration),
                 "lower --lr", {.rank = 0});
   }
 }

@@ -89,10 +89,10 @@ bool covers(const File& file, const Snapshot& snapshot) {
 }  // namespace
 
 std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine,
-                                              std::shared_ptr<const ReaderSlot> required) {
+                                              std::shared_ptr<const ReaderSlot> slot) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto file = open_file(path.data_file, engine);
-    auto snapshot = std::make_shared<const Snapshot>(file, required);
+    auto snapshot = std::make_shared<const Snapshot>(file, slot);
     if (covers(*file, *snapshot)) return snapshot;
   }
   throw Error(ErrorKind::changed, "the file grows faster than it can be opened",

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,9 +71,10 @@ class Database {
 };
 
 /// A snapshot of the newest state of `path` over `engine`, protected by a slot where possible.
-/// `required` is a slot whose state is wanted; changed is thrown when that state is gone.
 std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine);
+/// The state that `slot` holds, or without one the newest. Throws changed when the state of the
+/// slot is gone already: two transactions were committed before its meta page was read.
 std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine,
-                                              std::shared_ptr<const ReaderSlot> required);
+                                              std::shared_ptr<const ReaderSlot> slot);
 
 }  // namespace forebay::lmdb

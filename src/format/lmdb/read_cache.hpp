@@ -21,8 +21,8 @@ namespace forebay::lmdb {
 class ReadCache {
  public:
   static constexpr std::size_t kRuns = 16;
-  static constexpr std::size_t kSmallestRun = 16 * 1024;
-  static constexpr std::size_t kLargestRun = 256 * 1024;
+  static constexpr std::size_t kSmallestRun = std::size_t{16} * 1024;
+  static constexpr std::size_t kLargestRun = std::size_t{256} * 1024;
 
   /// `end`: where the file's bytes end; no read goes past it.
   ReadCache(std::shared_ptr<const File> file, std::uint64_t end);

@@ -15,6 +15,10 @@
 // So without a place in the table of readers (liblmdb gives one to its own read transactions) the
 // snapshot is intact as long as the newest committed transaction is at most T + 1. With one,
 // `oldest` stays at most T, only records F < T are taken, and any number of commits may follow.
+//
+// A meta page that a crash left torn (wrong magic, version, flags, number or page size) is passed
+// over when the other one is sound, as the state before it is still whole. A sound meta page whose
+// trees cannot be in a file of this size is an error: the file was cut or damaged.
 #pragma once
 
 #include <memory>
