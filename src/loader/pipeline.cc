@@ -222,12 +222,12 @@ std::string Pipeline::explain() const {
 }
 
 std::string Pipeline::state() const {
+  std::vector<Segment> segments = options_.done;
+  segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
   return write_state({.fingerprint = fingerprint_,
                       .coalesce = options_.coalesce,
                       .entries = order().entries(),
-                      .segments = extended(options_.done, {.ranks = comm_->size(),
-                                                           .batch = options_.batch,
-                                                           .iterations = iteration_})});
+                      .segments = std::move(segments)});
 }
 
 LoaderStatistics Pipeline::statistics() const {

@@ -86,7 +86,7 @@ class Pipeline {
   std::unique_ptr<Stage> stage_;
 
   std::uint64_t end_ = 0;  ///< iterations in all
-  int local_rank_ = 0;  ///< in the group
+  int local_rank_ = 0;     ///< in the group
   std::uint64_t iteration_ = 0;
   std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released
   LoaderStatistics figures_;        ///< the consumer's part
