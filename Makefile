@@ -14,7 +14,8 @@ test-full: deps
 	@scripts/test-full.sh
 
 bench: deps
-	@scripts/bench.sh
+	@cmake --preset release >/dev/null
+	@bench/run.sh build/release
 
 lint: deps
 	@scripts/lint.sh

@@ -99,13 +99,15 @@ def heading(results, name):
     yield (f"Measured {results['date']} on {host['cpu']}, {host['cores']} cores, "
            f"{host['memory_gib']} GiB, Linux {host['kernel']}, {host['file_system']} on a device "
            f"with read-ahead {host['read_ahead_kb']} KiB; {host['mpi']}.")
-    yield (f"Data set: {data['entries']} records, {delivered / 1e6:.0f} MB of values in a file of "
+    yield (f"Data set: {data['entries']:,} records, {delivered / 1e6:.0f} MB of values in a file of "
            f"{data['file_bytes'] / 1e6:.0f} MB ({100 * delivered / data['file_bytes']:.0f} % "
            f"useful). One epoch a run, global batch {results['batch']}, every byte summed by the "
            "consumer.")
     yield ("The ratio compares delivered bytes with the file bytes of plain preads, so the useful "
            "share is the most it can be where the whole file has to be read.")
-    yield (f"Medians (smallest-largest) of {results['repetitions']} repetitions, variants "
+    yield ("Asleep: share of the wall time in which a rank had no core, by its own wish or because "
+           "others had it.")
+    yield (f"Medians (smallest-largest) over {results['repetitions']} repetitions, variants "
            f"interleaved; load average before a run {loads.text('.1f')}.")
     yield ""
     yield f"![rates]({name}.svg)"

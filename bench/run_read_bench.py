@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Measures how fast strategies deliver a data set, beside plain preads of the same file.
 
-  bench/run_read_bench.py DATASET --build build/release --name read-openmpi
+  bench/run_read_bench.py DATASET --build build/release --name read-one-node
 
 Variants are interleaved: each repetition runs all of them once, so that a drift of the machine
 meets all alike, and every ratio compares runs of one repetition. Writes NAME.json (every run),
@@ -27,7 +27,7 @@ def parse_arguments():
     parser.add_argument("dataset", help="an LMDB directory")
     parser.add_argument("--build", default="build/release", help="build tree with the programs")
     parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
-    parser.add_argument("--name", default="read", help="base name of the results")
+    parser.add_argument("--name", default="read-one-node", help="base name of the results")
     parser.add_argument("--output", default="docs/results")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--strategies", nargs="+", default=["lmdb", "lmm"],

@@ -58,7 +58,8 @@ train lmm
 seconds=$(seconds_since "$start")
 
 say "where the time went: lmdb left, lmm right"
-pr -m -t -w 146 <(breakdown lmdb) <(breakdown lmm)
+paste <(breakdown lmdb) <(breakdown lmm) |
+  awk -F '\t' '{ printf "%-70s | %s\n", $1, $2 }'
 
 say "results"
 cmp demo/lmdb.jsonl demo/lmm.jsonl || fail "the two strategies computed different losses"

@@ -18,7 +18,7 @@ count_tests() {
 
 # Runs FUNCTION in a subshell of its own; a failing stage does not keep the others from running.
 stage() {
-  local name=$1 function=$2 start log status=0 verdict=passed
+  local name=$1 function=$2 start log status=0 verdict=passed failed_before=$tests_failed
   start=$(date +%s)
   log=$(mktemp)
   printf '\n=== %s ===\n' "$name"
@@ -32,6 +32,11 @@ stage() {
   if [ "$status" -ne 0 ]; then
     verdict=FAILED
     stages_failed=$((stages_failed + 1))
+  fi
+  # A stage that fails before its tests, in the build for one, must not pass for a clean sheet.
+  if [ "$status" -ne 0 ] && [ "$tests_failed" -eq "$failed_before" ]; then
+    tests_failed=$((tests_failed + 1))
+    tests_total=$((tests_total + 1))
   fi
   stage_lines+=$(printf '%-14s %-7s %5s s' "$name" "$verdict" "$(seconds_since "$start")")$'\n'
   printf -- '--- %s %s after %s s ---\n' "$name" "$verdict" "$(seconds_since "$start")"

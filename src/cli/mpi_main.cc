@@ -1,10 +1,13 @@
 #include "cli/mpi_main.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "forebay/error.hpp"
@@ -16,9 +19,18 @@ namespace {
 int exit_code(const Error& error) { return error.kind() == ErrorKind::usage ? 2 : 1; }
 
 /// One rank speaks for all: the one that failed, or rank 0 where that one may be dead.
-bool speaks(const Error& error, int rank) {
+int speaker_for(const Error& error) {
   const bool by_first = error.where().rank < 0 || error.kind() == ErrorKind::communication;
-  return rank == (by_first ? 0 : error.where().rank);
+  return by_first ? 0 : error.where().rank;
+}
+
+/// Ranks on different nodes may have failed at the same moment, each for its own reason: the lowest
+/// of them is heard. Throws communication when not all ranks come to tell.
+int agree_on_speaker(Communicator& at_exit, int proposed) {
+  std::vector<int> all(static_cast<std::size_t>(at_exit.size()));
+  at_exit.all_gather(std::as_bytes(std::span(&proposed, 1)),
+                     std::as_writable_bytes(std::span(all)));
+  return *std::min_element(all.begin(), all.end());
 }
 
 /// MPI_Finalize may wait for ever for operations that a failure has cut off.
@@ -29,11 +41,15 @@ void limit_finalize(int code) {
   }).detach();
 }
 
-void end_failed_job(Communicator& at_exit, int code) {
+void end_failed_job(Communicator& at_exit, const Error& error, int code) {
+  const int speaker = speaker_for(error);
+  const bool may_speak = at_exit.rank() == speaker;
   at_exit.set_timeout(std::chrono::seconds(5));
   try {
-    at_exit.barrier();
+    const bool heard = agree_on_speaker(at_exit, speaker) == speaker;
+    if (may_speak && heard) print_error(error.what());
   } catch (const Error&) {
+    if (may_speak) print_error(error.what());
     MPI_Abort(MPI_COMM_WORLD, code);
   }
   limit_finalize(code);
@@ -63,9 +79,8 @@ int run_collective_main(const std::function<int(std::shared_ptr<Communicator>)>&
   try {
     code = body(world);
   } catch (const Error& error) {
-    if (speaks(error, world->rank())) print_error(error.what());
     code = exit_code(error);
-    end_failed_job(*at_exit, code);
+    end_failed_job(*at_exit, error, code);
   } catch (const std::exception& error) {
     print_error(error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

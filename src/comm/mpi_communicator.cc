@@ -53,8 +53,7 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  int finalized = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  if (mpi_is_over()) return;
   if (!notices_sent()) set_mpi_gave_up();
   if (gave_up) {
     // MPI may still be at work on these.
@@ -209,6 +208,7 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMe
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
+  if (mpi_is_over()) return;
   const std::lock_guard lock(notices_mutex_);
   auto& notice = notices_->emplace_back();
   notice.message.assign(message.begin(), message.end());
@@ -218,6 +218,7 @@ void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
 }
 
 std::optional<std::vector<std::byte>> MpiCommunicator::poll_notice() {
+  if (mpi_is_over()) return std::nullopt;
   const std::lock_guard lock(notices_mutex_);
   int waiting = 0;
   MPI_Status status;
@@ -236,6 +237,12 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
   MPI_Comm duplicate = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
   return std::make_shared<MpiCommunicator>(duplicate, WaitPolicy{});
+}
+
+// Also when it cannot be asked.
+bool mpi_is_over() {
+  int finalized = 0;
+  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
 }
 
 bool mpi_gave_up() { return gave_up; }

@@ -64,6 +64,10 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<std::deque<Notice>> notices_ = std::make_unique<std::deque<Notice>>();
 };
 
+/// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run
+/// then.
+bool mpi_is_over();
+
 /// Whether this process has ended a wait for an MPI operation early (timeout or interrupt). Then
 /// communicators are leaked and MPI must not be finalized: end the process or abort the job.
 bool mpi_gave_up();

@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kLongestFarewell{5};
 
-bool mpi_runs() {
-  int finalized = 0;
-  return MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0;
-}
-
 /// Whether all ranks of `comm` arrive here within 5 s.
 bool all_arrive(MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -116,12 +111,12 @@ MpiWindow& MpiWindow::operator=(MpiWindow&& other) noexcept {
 }
 
 MpiWindow::~MpiWindow() {
-  if (window_ == MPI_WIN_NULL || !mpi_runs() || mpi_gave_up()) return;
+  if (window_ == MPI_WIN_NULL || mpi_is_over() || mpi_gave_up()) return;
   if (all_arrive(comm_)) free();
 }
 
 void MpiWindow::free() {
-  if (mpi_runs()) MPI_Win_free(&window_);
+  if (!mpi_is_over()) MPI_Win_free(&window_);
   window_ = MPI_WIN_NULL;
 }
 

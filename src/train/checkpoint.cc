@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <filesystem>
@@ -155,7 +156,7 @@ std::string write_checkpoint(const std::string& directory, const CheckpointHeade
     throw Error(ErrorKind::io, "cannot make the directory: " + failed.message(),
                 "choose another --checkpoint directory", {.file = directory});
   }
-  const std::string path =
+  std::string path =
       (fs::path(directory) / fmt::format("{:012}{}", header.iteration, kSuffix)).string();
   const std::string text = to_text(header);
   const std::uint64_t text_size = text.size();

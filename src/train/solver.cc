@@ -51,8 +51,10 @@ double learning_rate(const SolverOptions& options, std::uint64_t iteration) {
   switch (options.policy) {
     case RatePolicy::fixed:
       return options.rate;
-    case RatePolicy::step:
-      return options.rate * std::pow(options.gamma, static_cast<double>(iteration / options.step));
+    case RatePolicy::step: {
+      const std::uint64_t steps = iteration / options.step;
+      return options.rate * std::pow(options.gamma, static_cast<double>(steps));
+    }
     case RatePolicy::inv:
       return options.rate *
              std::pow(1 + options.gamma * static_cast<double>(iteration), -options.power);

@@ -36,7 +36,7 @@ std::vector<T> from_all(Communicator& comm, const T& mine) {
 
 }  // namespace
 
-Trainer::Trainer(std::shared_ptr<Communicator> comm, TrainOptions options,
+Trainer::Trainer(const std::shared_ptr<Communicator>& comm, TrainOptions options,
                  const NetworkFactory& factory, EpochListener listener)
     : comm_(comm->split(0, comm->rank())),
       options_(std::move(options)),

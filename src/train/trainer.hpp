@@ -71,8 +71,8 @@ class Trainer {
   using EpochListener = std::function<void(const EpochRecord&)>;
 
   /// Opens the data sets, builds the network and restores the checkpoint. Collective.
-  Trainer(std::shared_ptr<Communicator> comm, TrainOptions options, const NetworkFactory& factory,
-          EpochListener listener = {});
+  Trainer(const std::shared_ptr<Communicator>& comm, TrainOptions options,
+          const NetworkFactory& factory, EpochListener listener = {});
 
   /// Trains until the end of the last epoch. Collective; once.
   TrainReport run();

@@ -95,14 +95,20 @@ class DamagedFiles(BadInput):
             self.assert_every_strategy_refuses(self.damaged(self.small, lie), "data.mdb")
 
     def test_every_rank_ends_with_the_same_status(self):
+        """Also where only one node's root has met the damage."""
         path = self.damaged(self.small, damage.zero_a_leaf)
-        statuses = self.path("status")
-        result = self.read_everything(path, prefix=(*EACH_RANK, statuses))
-        codes = []
-        for rank in range(3):
-            with open(f"{statuses}.{rank}", encoding="ascii") as status:
-                codes.append(int(status.read()))
-        self.assertEqual(codes, [1, 1, 1], result.err)
+        for ranks_per_node in (3, 2, 1):
+            with self.subTest(ranks_per_node=ranks_per_node):
+                statuses = self.path(f"status-{ranks_per_node}")
+                result = self.read_everything(path, prefix=(*EACH_RANK, statuses),
+                                              env={"FOREBAY_RANKS_PER_NODE": ranks_per_node})
+                codes = []
+                for rank in range(3):
+                    with open(f"{statuses}.{rank}", encoding="ascii") as status:
+                        codes.append(int(status.read()))
+                self.assertEqual(codes, [1, 1, 1], result.err)
+                self.assertEqual(len(result.error_lines()), 1, result.err)
+                self.assertLess(result.seconds, LIMIT + 3 * self.start_seconds)
 
     def test_verify_and_inspect_end_too(self):
         for lie in (damage.zero_a_leaf, damage.loop_a_branch, damage.point_past_the_end,

@@ -28,12 +28,12 @@ class DyingRanks(launch.AcceptanceCase):
             [(b"%08d" % i, bytes([i % 251]) * (500 + i % 900)) for i in range(2000)])
         cls.records = liblmdb.walk(cls.dataset)
 
-    def start_endless(self, strategy, ranks=RANKS):
+    def start_endless(self, strategy, ranks=RANKS, env=None):
         """A job that is in the middle of its reading: its first lines have come out of the pipe."""
         pipe = self.path(f"pipe-{time.monotonic_ns()}")
         os.mkfifo(pipe)
         job = launch.Job([launch.COMMAND, "samples", self.dataset, "--batch", 30, "--iterations",
-                          10**6, "--strategy", strategy, "--output", pipe], ranks=ranks)
+                          10**6, "--strategy", strategy, "--output", pipe], ranks=ranks, env=env)
         self.addCleanup(job.kill)
         lines = open(pipe, "rb")
         self.addCleanup(lines.close)
@@ -50,18 +50,26 @@ class DyingRanks(launch.AcceptanceCase):
         launch.wait_until(lambda: not any(launch.is_alive(pid) for pid in pids),
                           LIMIT - (time.monotonic() - begin), "every process of the job to end")
 
+    def kill_one(self, strategy, victim, env=None):
+        job, _ = self.start_endless(strategy, env=env)
+        pids = job.processes()
+        begin = time.monotonic()
+        os.kill(job.ranks()[victim], signal.SIGKILL)
+        result = job.wait(LIMIT)
+        self.assertNotEqual(result.code, 0)
+        self.assert_all_gone(pids, begin)
+
     def test_one_rank_killed_ends_all(self):
         for strategy in STRATEGIES:
             for victim in range(RANKS):
                 with self.subTest(strategy=strategy, victim=victim):
-                    job, _ = self.start_endless(strategy)
-                    pids = job.processes()
-                    begin = time.monotonic()
-                    os.kill(job.ranks()[victim], signal.SIGKILL)
-                    result = job.wait(LIMIT)
-                    self.assertNotEqual(result.code, 0)
-                    self.assert_all_gone(pids, begin)
+                    self.kill_one(strategy, victim)
         self.read_right()
+
+    def test_one_rank_killed_ends_all_nodes(self):
+        for victim in range(RANKS):
+            with self.subTest(victim=victim):
+                self.kill_one("lmm", victim, {"FOREBAY_RANKS_PER_NODE": 2})
 
     def test_all_ranks_killed_and_the_next_start_works(self):
         for strategy in STRATEGIES:

@@ -267,5 +267,22 @@ TEST(Loader, AClosedReaderIsToldToTheOthers) {
   });
 }
 
+std::optional<Loader> forgotten;
+
+TEST(LoaderDeathTest, ALoaderThatNobodyClosesDoesNotHoldUpTheExit) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  TemporaryFolder directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
+  const double begin = now_seconds();
+  EXPECT_EXIT(
+      {
+        forgotten = Loader::open(self_communicator(), data.path, {.batch = 8});
+        forgotten->next();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_LT(now_seconds() - begin, 5);
+}
+
 }  // namespace
 }  // namespace forebay
