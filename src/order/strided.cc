@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 48;
 constexpr std::uint64_t kMaxBatch = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxCoalesce = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 62;
 
 void require(bool holds, const std::string& happened, const std::string& remedy) {
   if (!holds) throw Error(ErrorKind::usage, happened, remedy);
@@ -55,6 +56,9 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 }
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
+  require(epochs <= kMaxPosition / entries_,
+          fmt::format("{} epochs of {} samples are too many to count", epochs, entries_),
+          fmt::format("the limit is {}", kMaxPosition / entries_));
   const std::uint64_t end = epochs * entries_;
   if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at
