@@ -86,8 +86,8 @@ void check(const TrainFlags& flags) {
   if (run.log_every == 0) throw_usage("--log-every is 0", "give at least 1");
   if (flags.classes == 0) throw_usage("--classes is 0", "give at least 1");
   // Beyond these, LibTorch asks the system for more than any machine has, and says so in no words.
-  if (flags.classes > kMostClasses) {
-    throw_usage(fmt::format("{} classes are too many", flags.classes),
+  if (flags.classes.value_or(1) > kMostClasses) {
+    throw_usage(fmt::format("{} classes are too many", *flags.classes),
                 fmt::format("the limit is {}", kMostClasses));
   }
   if (flags.threads < 1) throw_usage("--threads is below 1", "give at least 1");
