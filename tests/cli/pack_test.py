@@ -177,7 +177,8 @@ class Refusals(CommandTest):
         source, *_ = self.idx_source()
         out = self.path("out")
         self.fail("pack", source, out, code=2, naming="--from")
-        self.fail("pack", source, out, "--from", "hdf5", code=2, naming="--from")
+        self.fail("pack", source, out, "--from", "hdf5", code=2, naming=["--from", "cifar10, f"])
+        self.fail("pack", source, out, "--from", "0", code=2, naming="--from")
         self.fail("pack", source, code=2, naming="DEST")
         self.fail("pack", source, out, "--from", "idx", "--count", 0, code=2, naming="--count")
         self.fail("pack", source, out, "--from", "idx", "--count", 26, code=2, naming="25")
@@ -283,6 +284,9 @@ class Summary(CommandTest):
         self.assertRegex(self.succeed("--version"), r"^forebay \d+\.\d+\.\d+")
         self.assertIn("pack", self.succeed("--help"))
         self.assertIn("--commit-every", self.succeed("pack", "--help"))
+        for command in ("pack", "inspect", "verify", "samples"):
+            text = self.succeed(command, "--help").replace("\n", "")
+            self.assertTrue(text.isprintable(), ascii(text))
 
 
 if __name__ == "__main__":
