@@ -42,7 +42,7 @@ def select(results, state, kind=None, count=None):
 
 
 def kinds_of(results):
-    return list(dict.fromkeys(run["kind"] for run in results["runs"] if run["kind"] != "plain"))
+    return sorted({run["kind"] for run in results["runs"]} - {"plain"})
 
 
 def plain_rates(results, state):

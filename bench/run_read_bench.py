@@ -3,14 +3,16 @@
 
   bench/run_read_bench.py DATASET --build build/release --name read-one-node
 
-Variants are interleaved: each repetition runs all of them once, so that a drift of the machine
-meets all alike, and every ratio compares runs of one repetition. Writes NAME.json (every run),
+Variants are interleaved: each repetition runs all of them once, in an order of its own, so that a
+drift of the machine meets all alike, and every ratio compares runs of one repetition. Writes NAME.json (every run),
 NAME.md (tables; text outside of the marks stays) and NAME.svg into --output.
 """
 
 import argparse
+import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -82,20 +84,24 @@ class Bench:
             sys.exit(f"{strategy} on {ranks} ranks delivered other bytes than the runs before")
         return result
 
+    def variants(self, number):
+        """(kind, readers or ranks) of everything to measure, shuffled anew for each repetition."""
+        plain = [("plain", readers) for readers in READERS]
+        strategies = itertools.product(self.options.strategies, self.options.ranks)
+        shuffled = [*plain, *strategies]
+        random.Random(number).shuffle(shuffled)
+        return shuffled
+
     def repetition(self, number, iterations, state):
         """All variants once in one state: {"cold": bool, "read_ahead_kb": int}."""
-        def keep(kind, count, result):
-            self.runs.append({"kind": kind, "count": count, "repetition": number, **state, **result})
-            print(f"  {kind:12} x{count:<3} {result['seconds']:8.3f} s", file=sys.stderr)
-
         if not state["cold"]:
             self.measure_plain(2, cold=False)  # fills the cache
-        for count in READERS:
-            keep("plain", count, self.measure_plain(count, state["cold"]))
-        for ranks in self.options.ranks:
-            for strategy in self.options.strategies:
-                keep(strategy, ranks,
-                     self.measure_strategy(strategy, ranks, iterations, state["cold"]))
+        for kind, count in self.variants(number):
+            result = (self.measure_plain(count, state["cold"]) if kind == "plain" else
+                      self.measure_strategy(kind, count, iterations, state["cold"]))
+            self.runs.append({"kind": kind, "count": count, "repetition": number, **state,
+                              **result})
+            print(f"  {kind:12} x{count:<3} {result['seconds']:8.3f} s", file=sys.stderr)
 
     def states(self):
         """Warm once with the machine's own read-ahead, cold with each read-ahead."""
