@@ -77,11 +77,13 @@ class Loader {
   /// Local; ends the helper threads. Other ranks that still want data get a cancelled error.
   ~Loader();
 
-  /// The next batch; empty after the last iteration. Waits for data at most `timeout`.
+  /// The next batch; empty after the last iteration. Waits for data at most `timeout`. Throws usage
+  /// on this rank alone, with nothing lost, when every buffer is held by batches not yet released.
   std::optional<Batch> next();
 
   /// Decodes every sample of `batch` into contiguous arrays, one span a schema field, each of
-  /// samples * Field::bytes() bytes. Throws corrupt naming sample and key, on all ranks.
+  /// samples * Field::bytes() bytes. Throws, on all ranks, corrupt naming sample and key, and usage
+  /// when the arrays do not fit.
   void decode(const Batch& batch, std::span<const std::span<std::byte>> fields);
 
   /// Throws what another rank failed with, if any did. Local and cheap: suits as the interrupt of
@@ -107,7 +109,7 @@ class Loader {
 };
 
 /// Checks `state` (from Loader::state) against the ranks and options of the new run and returns
-/// options that continue it. The data set itself is checked in open. Throws usage, changed.
+/// options that continue it. The data set itself is checked in open. Throws usage, unsupported.
 LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
 
 }  // namespace forebay

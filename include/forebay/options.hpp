@@ -63,7 +63,7 @@ struct LoaderOptions {
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;
-  /// How long a wait for data or for another rank may last.
+  /// How long a wait for data or for another rank may last: 1 ms to a year.
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
 
   /// Reads "name=value,name=value"; values with commas stand in double quotes.
@@ -73,11 +73,12 @@ struct LoaderOptions {
   void set(std::string_view name, std::string_view value);
   /// The text form of every option that differs from its default.
   std::string to_text() const;
-  /// Throws usage when options contradict each other or the number of ranks.
+  /// Throws usage when an option is out of its range, or options contradict each other or the
+  /// number of ranks.
   void validate(int ranks) const;
 };
 
-/// Name, default and help of each option of the text form, for command lines.
+/// Name, kind of value and help of each option of the text form, for command lines.
 struct OptionInfo {
   std::string_view name;
   std::string_view value;  ///< what kind of value it takes

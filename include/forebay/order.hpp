@@ -27,8 +27,8 @@ struct Run {
 /// Immutable value; all methods are O(1) and safe from any thread.
 class StridedOrder {
  public:
-  /// entries N >= 1, ranks P >= 1, batch B >= P, coalesce C >= 1, all below 2^48 in product with
-  /// each other as used; throws usage otherwise. `start` shifts every position: where a resumed
+  /// 1 <= entries N <= 2^48, ranks P >= 1, P <= batch B <= 2^32, coalesce C >= 1 with C * B <=
+  /// 2^40; throws usage otherwise. `start` (at most 2^62) shifts every position: where a resumed
   /// run goes on.
   StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch, std::uint64_t coalesce = 1,
                std::uint64_t start = 0);
@@ -51,7 +51,8 @@ class StridedOrder {
 
   std::uint64_t sample(std::uint64_t position) const { return position % entries_; }
   std::uint64_t epoch(std::uint64_t position) const { return position / entries_; }
-  /// Iterations from `start` on until `epochs` epochs of the whole order are covered.
+  /// Iterations from `start` on until `epochs` epochs of the whole order are covered. Throws usage
+  /// when that many epochs have no positions.
   std::uint64_t iterations(std::uint64_t epochs) const;
 
  private:

@@ -11,6 +11,9 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
+
+#include "core/log.hpp"
 
 namespace forebay {
 
@@ -64,15 +67,8 @@ FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<
     : world_(std::move(world)),
       node_rank_(node->rank()),
       next_peer_check_(std::chrono::steady_clock::now() + std::chrono::seconds(1)) {
-  if (node->size() > Memory::kMaxPeers) {
-    throw Error(ErrorKind::unsupported, fmt::format("{} ranks on one node", node->size()),
-                "set FOREBAY_RANKS_PER_NODE to split it");
-  }
-  shared_ = node->share(sizeof(Memory), SharedMemoryKind::posix);
-  collectively(*node, [&] {
-    shared_->reserve(0, sizeof(Memory));
-    if (node->rank() == 0) std::memset(shared_->bytes().data(), 0, sizeof(Memory));
-  });
+  // What fails on one node must not leave the others waiting for it.
+  collectively(*world_, [&] { share_memory(*node); });
   memory_ = std::launder(reinterpret_cast<Memory*>(shared_->bytes().data()));
   auto& me = memory_->peers[static_cast<std::size_t>(node_rank_)];
   me.pid_namespace = own_pid_namespace();
@@ -86,17 +82,42 @@ FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<
   std::erase(other_leaders_, my_leader);
 }
 
+void FailureBoard::share_memory(Communicator& node) {
+  if (node.size() > Memory::kMaxPeers) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} ranks on one node", node.size()),
+                "set FOREBAY_RANKS_PER_NODE to split it");
+  }
+  shared_ = node.share(sizeof(Memory), SharedMemoryKind::posix);
+  collectively(node, [&] {
+    if (node.rank() != 0) return;
+    shared_->reserve(0, sizeof(Memory));
+    std::memset(shared_->bytes().data(), 0, sizeof(Memory));
+  });
+}
+
 FailureBoard::~FailureBoard() { memory_->peers[static_cast<std::size_t>(node_rank_)].pid = 0; }
 
 void FailureBoard::fail(const Error& error) {
   publish(short_text(error.at_rank(world_->rank()), Memory::kTextBytes));
   to_send_ = true;
-  if (world_->concurrent()) poll();
+  if (!world_->concurrent()) return;
+  try {
+    poll();
+  } catch (const Error& broken) {
+    log(LogLevel::warning, "other nodes may not hear of a failure: {}", broken.what());
+  }
 }
 
 void FailureBoard::publish(const std::string& text) {
   std::uint32_t calm = Memory::kCalm;
-  if (!memory_->state.compare_exchange_strong(calm, Memory::kWriting)) return;
+  if (!memory_->state.compare_exchange_strong(calm, Memory::kWriting)) {
+    // Whoever has published must find a failure on the board, and the first one may be half
+    // written.
+    for (int tries = 0; tries < 100 && !failed(); ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return;
+  }
   const std::size_t length = std::min(text.size(), Memory::kTextBytes);
   std::copy_n(text.begin(), length, memory_->text.begin());
   memory_->length = static_cast<std::uint32_t>(length);
@@ -137,6 +158,7 @@ void FailureBoard::receive() {
 }
 
 void FailureBoard::check_peers() {
+  if (failed()) return;
   const auto& me = memory_->peers[static_cast<std::size_t>(node_rank_)];
   for (std::size_t i = 0; i < node_world_ranks_.size(); ++i) {
     const auto& peer = memory_->peers[i];

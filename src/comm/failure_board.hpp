@@ -32,7 +32,8 @@ class FailureBoard {
   FailureBoard(const FailureBoard&) = delete;
   FailureBoard& operator=(const FailureBoard&) = delete;
 
-  /// Publishes `error` unless another failure is on the board already.
+  /// Publishes `error` unless another failure is on the board already. Does not throw when other
+  /// nodes cannot be told: that is logged.
   void fail(const Error& error);
   bool failed() const;
   /// Throws the failure on the board, if there is one. One atomic load when all is well.
@@ -46,6 +47,7 @@ class FailureBoard {
  private:
   struct Memory;
 
+  void share_memory(Communicator& node);
   void publish(const std::string& text);
   void send_pending();
   void receive();

@@ -41,6 +41,20 @@ SharedMemoryKind parse_stage(std::string_view text) {
       "stage", text, {{"posix", SharedMemoryKind::posix}, {"mpi", SharedMemoryKind::mpi}});
 }
 
+constexpr int kMostRoots = 4096;
+constexpr int kMostBuffers = 1024;
+// Deadlines are points of a clock that counts nanoseconds: this keeps them far from its end.
+constexpr std::chrono::hours kLongestTimeout{24 * 365};
+
+template <typename Number>
+void require_range(std::string_view option, bool holds, Number value) {
+  if (holds) return;
+  throw Error(ErrorKind::usage, fmt::format("{} is {}", option, value),
+              fmt::format("roots go up to {}, buffers from 1 to {}, coalesce from 1, timeouts from "
+                          "1 ms to a year",
+                          kMostRoots, kMostBuffers));
+}
+
 /// One option of the text form: what it is called, and how it is read and written.
 struct Entry {
   OptionInfo info;
@@ -70,12 +84,12 @@ const std::array kEntries = {
           [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
     Entry{{"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"},
           [](LoaderOptions& o, std::string_view t) {
-            o.roots = static_cast<int>(parse_count(t, "roots", 0, 4096));
+            o.roots = static_cast<int>(parse_count(t, "roots", 0, kMostRoots));
           },
           [](const LoaderOptions& o) { return std::to_string(o.roots); }},
     Entry{{"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
           [](LoaderOptions& o, std::string_view t) {
-            o.buffers = static_cast<int>(parse_count(t, "buffers", 1, 1024));
+            o.buffers = static_cast<int>(parse_count(t, "buffers", 1, kMostBuffers));
           },
           [](const LoaderOptions& o) { return std::to_string(o.buffers); }},
     Entry{
@@ -157,6 +171,10 @@ std::string LoaderOptions::to_text() const {
 }
 
 void LoaderOptions::validate(int ranks) const {
+  require_range("coalesce", coalesce >= 1, coalesce);
+  require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
+  require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
+  require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
   if (batch < static_cast<std::uint64_t>(ranks)) {
     throw Error(ErrorKind::usage,
                 fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),

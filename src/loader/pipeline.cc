@@ -46,6 +46,14 @@ void Pipeline::check() {
   board_->check();
 }
 
+// What ends the loader of one rank ends all of them, with the failure that was published first.
+void Pipeline::fail_everywhere(const Error& error) {
+  const Error placed = error.within({.file = path_, .rank = comm_->rank()});
+  fail(placed);
+  board_->check();
+  throw placed;
+}
+
 // The reading thread -----------------------------------------------------------------------------
 
 void Pipeline::run_reader(const std::stop_token& stop) {
@@ -93,8 +101,13 @@ std::optional<std::vector<Sample>> Pipeline::next() {
   board_->check();
   if (iteration_ >= end_) return std::nullopt;
   require_free_buffer();
-  wait_for_data();
-  auto samples = samples_of(iteration_);
+  std::vector<Sample> samples;
+  try {
+    wait_for_data();
+    samples = samples_of(iteration_);
+  } catch (const Error& error) {
+    fail_everywhere(error);
+  }
   held_.push_back(iteration_);
   if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
   figures_.samples += samples.size();
@@ -121,10 +134,9 @@ void Pipeline::wait_for_data() {
     board_->poll();
     board_->check();
     if (now_ns() < deadline) continue;
-    fail(Error(ErrorKind::communication,
-               fmt::format("no data for iteration {} after {}", iteration_, options_.timeout),
-               "check the file system and the reading rank, or raise --timeout",
-               {.file = path_, .rank = comm_->rank()}));
+    throw Error(ErrorKind::communication,
+                fmt::format("no data for iteration {} after {}", iteration_, options_.timeout),
+                "check the file system and the reading rank, or raise --timeout");
   }
   waited.end_ns = now_ns();
   account_wait(waited);
@@ -182,29 +194,39 @@ void Pipeline::decode(std::span<const Sample> samples,
                       std::span<const std::span<std::byte>> fields) {
   const TraceSpan trace(trace_, "decode");
   const Stopwatch stopwatch(figures_.decode_seconds);
-  const auto& schema = codec_->schema().fields;
-  if (fields.size() != schema.size()) {
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} fields were asked for, samples have {}", fields.size(), schema.size()),
-        "see Loader::schema()");
+  try {
+    require_room(samples.size(), fields);
+    for (std::size_t i = 0; i < samples.size(); ++i) decode_one(samples[i], i, fields);
+  } catch (const Error& error) {
+    fail_everywhere(error);
   }
+}
+
+void Pipeline::require_room(std::size_t samples,
+                            std::span<const std::span<std::byte>> fields) const {
+  const auto& schema = codec_->schema().fields;
+  const bool fit = std::ranges::equal(fields, schema, [samples](auto room, const Field& field) {
+    return room.size() == samples * field.bytes();
+  });
+  if (fit) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the arrays to decode into do not fit {} samples of {}", samples,
+                          to_string(codec_->schema())),
+              "give one array a field of Loader::schema(), for all samples of the batch");
+}
+
+void Pipeline::decode_one(const Sample& sample, std::size_t index,
+                          std::span<const std::span<std::byte>> fields) const {
+  const auto& schema = codec_->schema().fields;
   std::vector<std::span<std::byte>> of_sample(fields.size());
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      of_sample[f] = fields[f].subspan(i * schema[f].bytes(), schema[f].bytes());
-    }
-    try {
-      codec_->decode(samples[i].value, of_sample);
-    } catch (const Error& error) {
-      const auto key = samples[i].key;
-      fail(error.within(
-          {.file = path_,
-           .sample = samples[i].id,
-           .key = printable_key({reinterpret_cast<const char*>(key.data()), key.size()}),
-           .rank = comm_->rank()}));
-      board_->check();
-    }
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    of_sample[f] = fields[f].subspan(index * schema[f].bytes(), schema[f].bytes());
+  }
+  try {
+    codec_->decode(sample.value, of_sample);
+  } catch (const Error& error) {
+    const std::string_view key(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
+    throw error.within({.sample = sample.id, .key = printable_key(key)});
   }
 }
 
@@ -214,20 +236,19 @@ std::string Pipeline::explain() const {
   const StridedOrder& order = plan_->order();
   return fmt::format(
       "{}: {}, engine {}; {} samples, batch {} over {} ranks, C = {}; {} buffers in {} of {} "
-      "shared "
-      "memory",
+      "shared memory",
       setup_.alone ? "lmdb" : "lmm", setup_.why, to_string(setup_.engine), order.entries(),
       order.batch(), order.ranks(), order.coalesce(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
 }
 
 std::string Pipeline::state() const {
+  std::vector<Segment> segments = options_.done;
+  segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
   return write_state({.fingerprint = fingerprint_,
                       .coalesce = options_.coalesce,
                       .entries = order().entries(),
-                      .segments = extended(options_.done, {.ranks = comm_->size(),
-                                                           .batch = options_.batch,
-                                                           .iterations = iteration_})});
+                      .segments = std::move(segments)});
 }
 
 LoaderStatistics Pipeline::statistics() const {

@@ -61,8 +61,12 @@ class Pipeline {
   void run_reader(const std::stop_token& stop);
   void read_windows(const std::stop_token& stop);
   std::optional<Interval> wait_for_buffer(std::uint64_t window, const std::stop_token& stop);
+  [[noreturn]] void fail_everywhere(const Error& error);
   void wait_for_data();
   void require_free_buffer() const;
+  void require_room(std::size_t samples, std::span<const std::span<std::byte>> fields) const;
+  void decode_one(const Sample& sample, std::size_t index,
+                  std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
   std::vector<Sample> samples_of(std::uint64_t iteration) const;
   Sample sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const;
@@ -86,7 +90,7 @@ class Pipeline {
   std::unique_ptr<Stage> stage_;
 
   std::uint64_t end_ = 0;  ///< iterations in all
-  int local_rank_ = 0;  ///< in the group
+  int local_rank_ = 0;     ///< in the group
   std::uint64_t iteration_ = 0;
   std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released
   LoaderStatistics figures_;        ///< the consumer's part

@@ -24,14 +24,19 @@ std::uint64_t positions(const std::vector<Segment>& segments) {
   return sum;
 }
 
+[[noreturn]] void throw_out_of_range() {
+  throw Error(ErrorKind::usage, "the saved state has numbers out of range",
+              "give the text that Loader::state() returned");
+}
+
 Segment read_segment(const Json& json) {
   const Segment segment{.ranks = json.at("ranks").get<int>(),
                         .batch = json.at("batch").get<std::uint64_t>(),
                         .iterations = json.at("iterations").get<std::uint64_t>()};
   const bool sound = segment.ranks >= 1 && segment.batch >= 1 && segment.batch <= kLargestBatch &&
                      segment.iterations <= kMostIterations &&
-                     segment.iterations <= kLastPosition / segment.batch / 4;
-  if (!sound) throw Error(ErrorKind::usage, "the saved state has numbers out of range", "");
+                     segment.iterations <= kLastPosition / segment.batch;
+  if (!sound) throw_out_of_range();
   return segment;
 }
 
@@ -64,17 +69,15 @@ RunState read_state(const std::string& text) {
                    .coalesce = json.at("coalesce").get<std::uint64_t>(),
                    .entries = json.at("entries").get<std::uint64_t>(),
                    .segments = {}};
-    for (const auto& segment : json.at("segments")) state.segments.push_back(read_segment(segment));
+    for (const auto& segment : json.at("segments")) {
+      state.segments.push_back(read_segment(segment));
+      if (positions(state.segments) > kLastPosition) throw_out_of_range();
+    }
     return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::usage, fmt::format("this is no saved state: {}", error.what()),
                 "give the text that Loader::state() returned");
   }
-}
-
-std::vector<Segment> extended(std::vector<Segment> done, const Segment& current) {
-  done.push_back(current);
-  return done;
 }
 
 LoaderOptions resume_options(const std::string& text, LoaderOptions options, int ranks) {

@@ -23,7 +23,4 @@ std::string write_state(const RunState& state);
 /// Throws usage when `text` is no state, or one of a version that this one does not know.
 RunState read_state(const std::string& text);
 
-/// `done` and then `current`.
-std::vector<Segment> extended(std::vector<Segment> done, const Segment& current);
-
 }  // namespace forebay

@@ -8,10 +8,11 @@
 namespace forebay {
 namespace {
 
-// Keeps every product below 2^63: positions are at most C*B * (windows of 2^48 samples and more).
+// Together they keep every product below 2^63, and positions for as long as anyone will run.
 constexpr std::uint64_t kMaxEntries = std::uint64_t{1} << 48;
 constexpr std::uint64_t kMaxBatch = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxCoalesce = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxWindow = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 62;
 
 void require(bool holds, const std::string& happened, const std::string& remedy) {
@@ -23,8 +24,9 @@ void require(bool holds, const std::string& happened, const std::string& remedy)
 StridedOrder::StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch,
                            std::uint64_t coalesce, std::uint64_t start)
     : entries_(entries), ranks_(ranks), batch_(batch), coalesce_(coalesce), start_(start) {
-  require(entries >= 1 && entries <= kMaxEntries, "the data set has no samples",
-          "pack some, or name another data set");
+  require(entries >= 1, "the data set has no samples", "pack some, or name another data set");
+  require(entries <= kMaxEntries, fmt::format("a data set of {} samples is too large", entries),
+          fmt::format("the limit is {}", kMaxEntries));
   require(ranks >= 1, "an order needs at least one rank", "");
   require(batch >= static_cast<std::uint64_t>(ranks),
           fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
@@ -34,6 +36,10 @@ StridedOrder::StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch
   require(coalesce >= 1 && coalesce <= kMaxCoalesce,
           fmt::format("cannot coalesce {} iterations", coalesce),
           fmt::format("give --coalesce a value from 1 to {}", kMaxCoalesce));
+  require(coalesce <= kMaxWindow / batch,
+          fmt::format("{} iterations of {} samples are too large a window", coalesce, batch),
+          fmt::format("lower --batch or --coalesce: the limit is {} samples", kMaxWindow));
+  require(start <= kMaxPosition, fmt::format("position {} is too large", start), "");
 }
 
 std::uint64_t StridedOrder::share_begin(int rank) const {
@@ -56,9 +62,8 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 }
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
-  require(epochs <= kMaxPosition / entries_,
-          fmt::format("{} epochs of {} samples are too many to count", epochs, entries_),
-          fmt::format("the limit is {}", kMaxPosition / entries_));
+  require(epochs <= kMaxPosition / entries_, fmt::format("{} epochs are too many", epochs),
+          "lower --epochs, or leave it out for a run without end");
   const std::uint64_t end = epochs * entries_;
   if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at

@@ -15,6 +15,7 @@ namespace forebay {
 struct Stage::Control {
   Gate filled;
   alignas(64) Gate freed;
+  std::atomic<std::uint64_t> wakes;
 };
 
 struct alignas(64) Stage::RootState {
@@ -48,8 +49,8 @@ Stage::Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind
   memory_ = group.share(total_bytes_, kind);
   base_ = memory_->bytes().data();
   collectively(group, [&] {
-    memory_->reserve(0, data_offset_);
     if (group.rank() != 0) return;
+    memory_->reserve(0, data_offset_);
     std::memset(base_, 0, entries_offset_);
     new (base_) Control();
     for (auto& root : roots()) {
@@ -102,7 +103,9 @@ bool Stage::free(std::uint64_t window) const {
 }
 
 bool Stage::wait_free(std::uint64_t window, std::chrono::milliseconds limit) {
-  return control_->freed.wait_for(limit, [&] { return free(window); });
+  const std::uint64_t wakes = control_->wakes;
+  control_->freed.wait_for(limit, [&] { return free(window) || control_->wakes != wakes; });
+  return free(window);
 }
 
 void Stage::begin(int root, std::uint64_t window) {
@@ -165,18 +168,24 @@ bool Stage::published(std::uint64_t iteration) const {
   });
 }
 
+// `closed` is read first: what a root has published before it closed still counts.
+bool Stage::abandoned(std::uint64_t iteration) const {
+  return std::ranges::any_of(roots(), [iteration](const RootState& root) {
+    return root.closed.load(std::memory_order_acquire) &&
+           root.published.load(std::memory_order_acquire) <= iteration;
+  });
+}
+
 bool Stage::wait_published(std::uint64_t iteration, std::chrono::milliseconds limit) {
-  const bool closed = std::ranges::any_of(
-      roots(), [](const RootState& root) { return root.closed.load(std::memory_order_acquire); });
-  if (control_->filled.wait_for(closed ? std::chrono::milliseconds(0) : limit,
-                                [&] { return published(iteration); })) {
-    return true;
-  }
-  if (closed) {
+  const std::uint64_t wakes = control_->wakes;
+  control_->filled.wait_for(limit, [&] {
+    return published(iteration) || abandoned(iteration) || control_->wakes != wakes;
+  });
+  if (abandoned(iteration)) {
     throw Error(ErrorKind::cancelled, "the rank that reads for this one has closed its loader",
                 "close the loader on all ranks after the same iteration");
   }
-  return false;
+  return published(iteration);
 }
 
 const StageEntry& Stage::entry(std::uint64_t window, std::uint64_t entry) const {
@@ -213,6 +222,7 @@ void Stage::close_root(int root) {
 }
 
 void Stage::wake() {
+  control_->wakes.fetch_add(1);
   control_->filled.notify_all();
   control_->freed.notify_all();
 }

@@ -58,7 +58,8 @@ class Stage {
 
   // For roots.
 
-  /// Waits up to `limit` until the buffer of `window` may be filled; tells whether it may.
+  /// Waits up to `limit`, or until wake(), for the buffer of `window`; tells whether it may be
+  /// filled.
   bool wait_free(std::uint64_t window, std::chrono::milliseconds limit);
   /// Starts over in `root`'s area of the buffer of `window`.
   void begin(int root, std::uint64_t window);
@@ -71,8 +72,8 @@ class Stage {
 
   // For consumers.
 
-  /// Waits up to `limit` until `iteration` is in the stage; tells whether it is. Throws cancelled
-  /// when a root has closed the stage before.
+  /// Waits up to `limit`, or until wake(), for `iteration`; tells whether it is in the stage.
+  /// Throws cancelled when a root has closed the stage before it published that.
   bool wait_published(std::uint64_t iteration, std::chrono::milliseconds limit);
   const StageEntry& entry(std::uint64_t window, std::uint64_t entry) const;
   std::span<const std::byte> value(const StageEntry& entry) const;
@@ -86,7 +87,7 @@ class Stage {
 
   /// `root` publishes nothing more; ranks that wait for it get an error.
   void close_root(int root);
-  /// Wakes all waiters so that they look at what else has changed.
+  /// Ends the waits of all processes early, so that the callers look at what else has changed.
   void wake();
 
  private:
@@ -95,6 +96,7 @@ class Stage {
   struct alignas(64) RankState;
 
   bool published(std::uint64_t iteration) const;
+  bool abandoned(std::uint64_t iteration) const;
   bool free(std::uint64_t window) const;
   std::span<RootState> roots() const;
   std::span<RankState> ranks() const;

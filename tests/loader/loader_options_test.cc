@@ -51,6 +51,21 @@ TEST(LoaderOptions, NamesTheWrongWordAndWhatIsAllowed) {
       HasSubstr("exclude"));
 }
 
+TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
+  const auto refused = [](auto change) {
+    LoaderOptions options{.batch = 4};
+    change(options);
+    return usage_message([&] { options.validate(1); });
+  };
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.buffers = 0; }), HasSubstr("buffers is 0"));
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.roots = -1; }), HasSubstr("roots is -1"));
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.coalesce = 0; }), HasSubstr("coalesce is 0"));
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds::max(); }),
+              HasSubstr("timeout is"));
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds(0); }),
+              HasSubstr("timeout is 0"));
+}
+
 TEST(LoaderOptions, EveryOptionIsDocumented) {
   for (const OptionInfo& info : loader_option_infos()) {
     EXPECT_FALSE(info.name.empty());
@@ -95,6 +110,10 @@ TEST(ResumeState, RefusesWhatItCannotContinue) {
                               R"("iterations":1099511627776}]})",
                               {.batch = 10}, 4),
                Error);
+  RunState many = some_state();
+  many.segments.assign(8, {.ranks = 1, .batch = 1U << 31, .iterations = 1U << 30});
+  EXPECT_THROW(resume_options(write_state(many), {.batch = 10, .coalesce = 2}, 4), Error)
+      << "their sum is no position";
 }
 
 }  // namespace

@@ -177,6 +177,33 @@ TEST(Loader, AFailureOnOneRankReachesAllWithItsMessage) {
   }
 }
 
+TEST(Loader, ArraysThatDoNotFitAreRefusedOnAllRanks) {
+  TemporaryFolder directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(48));
+  run_ranks(2, 0, [&](const auto& comm) {
+    LoaderOptions options{.batch = 8};
+    options.codec = "raw";
+    options.schema = "image:u8[3x4x4]";
+    Loader loader = Loader::open(comm, data.path, options);
+    std::vector<std::byte> array(4 * 48);
+    const std::span<std::byte> whole(array);
+    const auto decode = [&](std::span<std::byte> room) {
+      loader.decode(*loader.next(), std::span(&room, 1));
+    };
+    EXPECT_NO_THROW(decode(whole));
+    comm->barrier();
+    const double begin = now_seconds();
+    try {
+      while (now_seconds() - begin < 5) decode(comm->rank() == 1 ? whole.first(100) : whole);
+      ADD_FAILURE() << "rank " << comm->rank() << " went on for 5 s";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_EQ(error.where().rank, 1);
+    }
+    comm->barrier();
+  });
+}
+
 TEST(Loader, OpeningFailsOnAllRanksTogether) {
   run_ranks(3, 0, [](const auto& comm) {
     EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", {.batch = 3}), Error);

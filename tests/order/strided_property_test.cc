@@ -185,6 +185,8 @@ TEST(StridedOrderProperty, NonsenseIsRefused) {
   EXPECT_THROW(StridedOrder(10, 0, 1), Error);
   EXPECT_THROW(StridedOrder(10, 4, 3), Error);
   EXPECT_THROW(StridedOrder(10, 4, 4, 0), Error);
+  EXPECT_THROW(StridedOrder(10, 4, std::uint64_t{1} << 32, 1 << 20), Error);
+  EXPECT_THROW(StridedOrder(10, 1, 1).iterations(UINT64_MAX), Error);
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "read/window_reader.hpp"
 #include "tests/support/counting_source.hpp"
@@ -125,6 +127,35 @@ TEST(Stage, AClosedRootEndsTheWaitAndAClosedRankHoldsNothingUp) {
   stage.release_all(0);
   EXPECT_TRUE(stage.wait_free(2, milliseconds(1)));
   EXPECT_THROW(stage.wait_published(0, seconds(60)), Error);
+}
+
+TEST(Stage, WhatARootPublishedBeforeItClosedStaysReadable) {
+  Stage stage = small_stage(1 << 16);
+  stage.begin(0, 0);
+  stage.append(0, 0, 0, 0, {}, {});
+  stage.publish(0, 1, {});
+  stage.close_root(0);
+  EXPECT_TRUE(stage.wait_published(0, seconds(60)));
+  EXPECT_THROW(stage.wait_published(1, seconds(60)), Error);
+}
+
+TEST(Stage, WakingEndsEveryWaitAtOnce) {
+  Stage stage = small_stage(1 << 16);
+  const double begin = now_seconds();
+  std::atomic<int> ended = 0;
+  std::jthread root([&] {
+    EXPECT_FALSE(stage.wait_free(2, seconds(60)));
+    ++ended;
+  });
+  std::jthread consumer([&] {
+    EXPECT_FALSE(stage.wait_published(0, seconds(60)));
+    ++ended;
+  });
+  while (ended < 2) {
+    stage.wake();  // again and again: a wake-up before the wait begins is not remembered
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_LT(now_seconds() - begin, 30);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "tests/support/page_size_override.hpp"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace forebay::test {
@@ -18,11 +17,12 @@ PageSizeOverride::~PageSizeOverride() { page_size_override = 0; }
 
 }  // namespace forebay::test
 
-extern "C" long sysconf(int name) noexcept {
-  using Function = long (*)(int);
-  static const auto original = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sysconf"));
-  if (name == _SC_PAGESIZE && forebay::test::page_size_override != 0) {
-    return forebay::test::page_size_override;
-  }
-  return original(name);
+// libc's own function under its second name.
+extern "C" long __sysconf(int name);  // NOLINT(bugprone-reserved-identifier)
+
+// Sanitizers call this before they are ready to be called back, hence no instrumentation.
+extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) long sysconf(
+    int name) noexcept {
+  const long override = forebay::test::page_size_override;
+  return name == _SC_PAGESIZE && override != 0 ? override : __sysconf(name);
 }
