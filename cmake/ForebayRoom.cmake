@@ -15,7 +15,7 @@ function(forebay_room name)
 endfunction()
 
 # forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.
-# LABEL lets a preset pick what it can run (unit, threads, mpi, slow); programs labelled `threads`
+# LABEL lets a preset pick what it can run (unit, threads, mpi); programs labelled `threads`
 # are also built by the target thread_tests.
 function(forebay_test name)
   cmake_parse_arguments(TEST "" "LABEL" "LIBRARIES" ${ARGN})

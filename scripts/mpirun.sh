@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts an MPI program on this machine with either flavour, with more ranks than cores if need be.
 #
-#   scripts/mpirun.sh openmpi 4 build/release/bin/forebay samples data --batch 16
+#   scripts/mpirun.sh openmpi 4 build/release/src/forebay samples data --batch 16
 #
 # MPIRUN_ARGS in the environment adds options of the launcher itself. The exit status is the
 # launcher's.

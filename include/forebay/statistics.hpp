@@ -1,5 +1,4 @@
-// The figures that every run can give. One struct a rank; sum() and the maximum over ranks are made
-// by the caller that has all of them.
+// The figures that every run can give. One struct a rank; whoever has gathered them combine()s them.
 //
 // How to read them: exposed_seconds near zero means that reading hides behind computing; near the
 // run time means that training starves. skew_seconds is time that a rank waited for slower ranks.
@@ -47,7 +46,8 @@ struct LoaderStatistics {
   double read_amplification() const;
 };
 
-/// Sums, but the maximum for times from open and for peaks.
+/// Sums over ranks; the maximum for the times that opening took and for memory. elapsed_seconds is
+/// summed like busy_seconds, so that asleep_share() is the mean.
 LoaderStatistics combine(std::span<const LoaderStatistics> ranks);
 
 /// One JSON object with a member a field, plus the derived shares.

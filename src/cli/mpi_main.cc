@@ -61,6 +61,9 @@ int run_alone(const std::function<int(std::shared_ptr<Communicator>)>& body) {
   } catch (const Error& error) {
     print_error(error.what());
     return exit_code(error);
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return 1;
   }
 }
 

@@ -157,6 +157,7 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   std::unique_ptr<Trace> trace;
   if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
   Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());
+  comm->set_timeout(flags.loader.timeout);
   comm->set_interrupt([&loader] { loader.check(); });
   try {
     print_batches(*comm, loader, flags);
@@ -166,6 +167,7 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
     comm->set_interrupt({});
     loader.fail(error);
     loader.check();
+    throw;
   }
   comm->set_interrupt({});
   return 0;

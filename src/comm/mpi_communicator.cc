@@ -15,28 +15,26 @@ namespace {
 
 constexpr int kNoticeTag = 7001;
 constexpr int kGatherTag = 7002;
-// MPI counts are 32-bit: longer transfers are split well below the limit.
-constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;
+// Far below the limit of MPI's 32-bit counts, and small enough to keep a copy of.
+constexpr std::size_t kLargestPiece = std::size_t{16} << 20;
 
-/// Calls `transfer(offset, count)` for pieces of at most kLargestTransfer bytes.
-template <typename Transfer>
-void in_pieces(std::size_t bytes, std::size_t element, Transfer transfer) {
-  const std::size_t piece = kLargestTransfer / element;
-  const std::size_t elements = bytes / element;
-  for (std::size_t done = 0; done < elements; done += piece) {
-    transfer(done, static_cast<int>(std::min(piece, elements - done)));
+/// Calls `transfer(piece)` for consecutive pieces of `whole`.
+template <typename Element, typename Transfer>
+void in_pieces(std::span<Element> whole, Transfer transfer) {
+  constexpr std::size_t kElements = kLargestPiece / sizeof(Element);
+  for (std::size_t done = 0; done < whole.size(); done += kElements) {
+    transfer(whole.subspan(done, std::min(kElements, whole.size() - done)));
   }
+}
+
+template <typename Element>
+int count_of(std::span<Element> piece) {
+  return static_cast<int>(piece.size());
 }
 
 // Whether a non-blocking operation of this process was given up before its end. MPI cannot cancel
 // those: freeing the communicator or finalizing would then crash or hang, so both are left out.
 std::atomic<bool> gave_up = false;
-
-/// A helper thread of a loader that nobody has closed may still run when the host finalizes.
-bool mpi_is_over() {
-  int finalized = 0;
-  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
-}
 
 bool multiple_threads_granted() {
   int level = MPI_THREAD_SINGLE;
@@ -55,22 +53,44 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  if (mpi_is_over() || gave_up) return;
+  if (mpi_is_over()) return;
+  if (!notices_sent()) set_mpi_gave_up();
+  if (gave_up) {
+    // MPI may still be at work on these.
+    static_cast<void>(working_.release());
+    static_cast<void>(notices_.release());
+    return;
+  }
   MPI_Comm_free(&comm_);
+}
+
+bool MpiCommunicator::notices_sent() {
+  return std::ranges::all_of(*notices_, [](Notice& notice) {
+    int done = 0;
+    return MPI_Test(&notice.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+  });
+}
+
+std::span<std::byte> MpiCommunicator::working(std::size_t bytes) {
+  if (working_->size() < bytes) {
+    if (gave_up) static_cast<void>(working_.release());
+    working_ = std::make_unique<std::vector<std::byte>>(bytes);
+  }
+  return std::span(*working_).first(bytes);
 }
 
 void MpiCommunicator::wait(MPI_Request request, const char* what) {
   Waiting waiting(policy_, std::string(what) + " with the other ranks");
-  for (;;) {
-    int done = 0;
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
-    if (done != 0) return;
-    try {
+  try {
+    for (;;) {
+      int done = 0;
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      if (done != 0) return;
       waiting.step();
-    } catch (...) {
-      set_mpi_gave_up();
-      throw;
     }
+  } catch (...) {
+    set_mpi_gave_up();
+    throw;
   }
 }
 
@@ -81,35 +101,55 @@ void MpiCommunicator::barrier() {
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
-  in_pieces(data.size(), 1, [&](std::size_t offset, int count) {
+  in_pieces(data, [&](std::span<std::byte> piece) {
+    const auto room = working(piece.size());
+    if (rank_ == root) std::ranges::copy(piece, room.begin());
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Ibcast(data.data() + offset, count, MPI_BYTE, root, comm_, &request),
+    check_mpi(MPI_Ibcast(room.data(), count_of(room), MPI_BYTE, root, comm_, &request),
               "MPI_Ibcast");
     wait(request, "a broadcast");
+    if (rank_ != root) std::ranges::copy(room, piece.begin());
   });
 }
 
 void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  if (mine.size() > kLargestTransfer) {
-    throw Error(ErrorKind::usage, "all_gather takes at most 1 GiB a rank", "gather in pieces");
+  if (mine.size() > kLargestPiece) {
+    throw Error(ErrorKind::usage, "all_gather takes at most 16 MiB a rank", "gather in pieces");
   }
+  const auto room = working(mine.size() + all.size());
+  const auto sent = room.first(mine.size());
+  const auto received = room.subspan(mine.size());
+  std::ranges::copy(mine, sent.begin());
   MPI_Request request = MPI_REQUEST_NULL;
-  const int count = static_cast<int>(mine.size());
-  check_mpi(
-      MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request),
-      "MPI_Iallgather");
+  check_mpi(MPI_Iallgather(sent.data(), count_of(sent), MPI_BYTE, received.data(), count_of(sent),
+                           MPI_BYTE, comm_, &request),
+            "MPI_Iallgather");
   wait(request, "gathering");
+  std::ranges::copy(received, all.begin());
 }
 
 std::vector<std::byte> MpiCommunicator::receive(int from, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
-  in_pieces(bytes, 1, [&](std::size_t offset, int count) {
+  in_pieces(std::span(data), [&](std::span<std::byte> piece) {
+    const auto room = working(piece.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Irecv(data.data() + offset, count, MPI_BYTE, from, kGatherTag, comm_, &request),
+    check_mpi(MPI_Irecv(room.data(), count_of(room), MPI_BYTE, from, kGatherTag, comm_, &request),
               "MPI_Irecv");
     wait(request, "receiving");
+    std::ranges::copy(room, piece.begin());
   });
   return data;
+}
+
+void MpiCommunicator::send(int to, std::span<const std::byte> data) {
+  in_pieces(data, [&](std::span<const std::byte> piece) {
+    const auto room = working(piece.size());
+    std::ranges::copy(piece, room.begin());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Isend(room.data(), count_of(room), MPI_BYTE, to, kGatherTag, comm_, &request),
+              "MPI_Isend");
+    wait(request, "sending");
+  });
 }
 
 std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std::byte> mine,
@@ -119,12 +159,7 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
   all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
   std::vector<std::vector<std::byte>> all;
   if (rank_ != root) {
-    in_pieces(mine.size(), 1, [&](std::size_t offset, int count) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      check_mpi(MPI_Isend(mine.data() + offset, count, MPI_BYTE, root, kGatherTag, comm_, &request),
-                "MPI_Isend");
-      wait(request, "sending");
-    });
+    send(root, mine);
     return all;
   }
   for (int rank = 0; rank < size_; ++rank) {
@@ -135,39 +170,47 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
 }
 
 void MpiCommunicator::all_reduce_sum(std::span<float> values) {
-  in_pieces(values.size_bytes(), sizeof(float), [&](std::size_t offset, int count) {
+  in_pieces(values, [&](std::span<float> piece) {
+    const auto room = working(piece.size_bytes());
+    std::memcpy(room.data(), piece.data(), room.size());
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data() + offset, count, MPI_FLOAT, MPI_SUM, comm_,
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, room.data(), count_of(piece), MPI_FLOAT, MPI_SUM, comm_,
                              &request),
               "MPI_Iallreduce");
     wait(request, "summing");
+    std::memcpy(piece.data(), room.data(), room.size());
   });
 }
 
+// Splitting and allocating windows block inside MPI, where no deadline reaches: the barrier before
+// them has one, and lets nobody in before all are there.
 std::shared_ptr<Communicator> MpiCommunicator::split(int color, int key) {
+  barrier();
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(comm_, color, key, &part), "MPI_Comm_split");
   return std::make_shared<MpiCommunicator>(part, policy_);
 }
 
 std::shared_ptr<Communicator> MpiCommunicator::split_by_node() {
+  int ranks_per_node = 0;
+  collectively(*this, [&] { ranks_per_node = ranks_per_node_from_environment(); });
   MPI_Comm part = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &part),
             "MPI_Comm_split_type");
   MpiCommunicator node(part, policy_);
-  int ranks_per_node = 0;
-  collectively(*this, [&] { ranks_per_node = ranks_per_node_from_environment(); });
   return split_into_virtual_nodes(node, ranks_per_node);
 }
 
 std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMemoryKind kind) {
-  return kind == SharedMemoryKind::mpi ? share_mpi(comm_, bytes) : share_posix(*this, bytes);
+  if (kind == SharedMemoryKind::posix) return share_posix(*this, bytes);
+  barrier();
+  return share_mpi(*this, comm_, bytes);
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
   if (mpi_is_over()) return;
   const std::lock_guard lock(notices_mutex_);
-  auto& notice = notices_.emplace_back();
+  auto& notice = notices_->emplace_back();
   notice.message.assign(message.begin(), message.end());
   check_mpi(MPI_Isend(notice.message.data(), static_cast<int>(notice.message.size()), MPI_BYTE, to,
                       kNoticeTag, comm_, &notice.request),
@@ -194,6 +237,12 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
   MPI_Comm duplicate = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
   return std::make_shared<MpiCommunicator>(duplicate, WaitPolicy{});
+}
+
+// Also when it cannot be asked.
+bool mpi_is_over() {
+  int finalized = 0;
+  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
 }
 
 bool mpi_gave_up() { return gave_up; }

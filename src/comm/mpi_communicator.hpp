@@ -1,5 +1,9 @@
 // Communicator over MPI. Collective calls are started non-blocking and then waited for with
 // MPI_Test and back-off, so that no wait burns a core or lasts for ever.
+//
+// A wait may end early, by the timeout or the interrupt, but MPI cannot take the operation back: it
+// may read and write the operation's memory for as long as the process lives. So MPI only ever sees
+// memory of this object, which is then never freed, and not the caller's.
 #pragma once
 
 #include <deque>
@@ -44,15 +48,25 @@ class MpiCommunicator final : public Communicator {
 
   void wait(MPI_Request request, const char* what);
   std::vector<std::byte> receive(int from, std::size_t bytes);
+  void send(int to, std::span<const std::byte> data);
+  /// Memory for MPI to work on, valid until the next call.
+  std::span<std::byte> working(std::size_t bytes);
+  bool notices_sent();
 
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
   bool concurrent_ = false;
   WaitPolicy policy_;
+  std::unique_ptr<std::vector<std::byte>> working_ = std::make_unique<std::vector<std::byte>>();
   std::mutex notices_mutex_;
-  std::deque<Notice> notices_;  ///< being sent; the buffers must stay where they are
+  /// Being sent; the buffers must stay where they are.
+  std::unique_ptr<std::deque<Notice>> notices_ = std::make_unique<std::deque<Notice>>();
 };
+
+/// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run
+/// then.
+bool mpi_is_over();
 
 /// Whether this process has ended a wait for an MPI operation early (timeout or interrupt). Then
 /// communicators are leaked and MPI must not be finalized: end the process or abort the job.

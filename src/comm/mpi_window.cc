@@ -1,8 +1,12 @@
 #include "comm/mpi_window.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <new>
 #include <utility>
 
+#include "comm/gate.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/mpi_error.hpp"
 #include "comm/waiting.hpp"
@@ -11,11 +15,13 @@
 namespace forebay {
 namespace {
 
+constexpr std::chrono::seconds kLongestFarewell{5};
+
 /// Whether all ranks of `comm` arrive here within 5 s.
 bool all_arrive(MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
-  const WaitPolicy policy{.timeout = std::chrono::seconds(5), .interrupt = {}};
+  const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
   Waiting waiting(policy, "the other ranks");
   try {
     for (;;) {
@@ -30,15 +36,77 @@ bool all_arrive(MPI_Comm comm) {
   }
 }
 
+constexpr std::size_t kAlignment = 64;  // a cache line
+
+/// MPI promises no alignment: Open MPI's windows begin 8 bytes into a cache line. Windows are
+/// mapped by whole pages, so the part left out at the front is the same in every process.
+std::span<std::byte> aligned_part(std::span<std::byte> bytes, std::size_t size) {
+  const auto misplaced = reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment;
+  return bytes.subspan((kAlignment - misplaced) % kAlignment, size);
+}
+
+/// How the ranks that share a window agree, in that window, to free it or to leave it. One of them
+/// may have stopped waiting when another comes: a barrier could tell them different things, and
+/// freeing would then hang; whoever changes `verdict` first decides for all.
+struct Farewell {
+  enum Verdict : std::uint32_t { kOpen, kFree, kLeak };
+  std::atomic<std::uint32_t> arrived;
+  std::atomic<std::uint32_t> verdict;
+  Gate decided;
+
+  void decide(Verdict wanted) {
+    std::uint32_t open = kOpen;
+    verdict.compare_exchange_strong(open, wanted);
+    decided.notify_all();
+  }
+};
+
+/// The memory, and the farewell behind it.
 class WindowMemory final : public SharedMemory {
  public:
-  explicit WindowMemory(MpiWindow window) : window_(std::move(window)) {}
-  std::span<std::byte> bytes() const override { return window_.bytes(); }
+  WindowMemory(MpiWindow window, std::size_t bytes, Communicator& comm)
+      : window_(std::move(window)),
+        aligned_(aligned_part(window_.bytes(), size_with_farewell(bytes))),
+        bytes_(bytes),
+        ranks_(static_cast<std::uint32_t>(comm.size())) {
+    if (comm.rank() == 0) new (farewell_place()) Farewell();
+    comm.barrier();
+  }
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+  ~WindowMemory() override;
+
+  static std::size_t size_with_farewell(std::size_t bytes) {
+    return farewell_offset(bytes) + sizeof(Farewell);
+  }
+  std::span<std::byte> bytes() const override { return aligned_.first(bytes_); }
   void reserve(std::size_t, std::size_t) override {}  // MPI has allocated it
 
  private:
+  static std::size_t farewell_offset(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  std::byte* farewell_place() const { return aligned_.data() + farewell_offset(bytes_); }
+
   MpiWindow window_;
+  std::span<std::byte> aligned_;
+  std::size_t bytes_;
+  std::uint32_t ranks_;
 };
+
+WindowMemory::~WindowMemory() {
+  auto& farewell = *std::launder(reinterpret_cast<Farewell*>(farewell_place()));
+  if (mpi_gave_up()) farewell.decide(Farewell::kLeak);
+  if (farewell.arrived.fetch_add(1) + 1 == ranks_) farewell.decide(Farewell::kFree);
+  farewell.decided.wait_for(kLongestFarewell,
+                            [&] { return farewell.verdict.load() != Farewell::kOpen; });
+  farewell.decide(Farewell::kLeak);
+  if (farewell.verdict.load() == Farewell::kFree) {
+    window_.free();
+  } else {
+    window_.leak();
+  }
+}
 
 }  // namespace
 
@@ -58,10 +126,13 @@ MpiWindow& MpiWindow::operator=(MpiWindow&& other) noexcept {
 }
 
 MpiWindow::~MpiWindow() {
-  int finalized = 0;
-  if (window_ == MPI_WIN_NULL) return;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-  if (all_arrive(comm_)) MPI_Win_free(&window_);
+  if (window_ == MPI_WIN_NULL || mpi_is_over() || mpi_gave_up()) return;
+  if (all_arrive(comm_)) free();
+}
+
+void MpiWindow::free() {
+  if (!mpi_is_over()) MPI_Win_free(&window_);
+  window_ = MPI_WIN_NULL;
 }
 
 MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
@@ -89,8 +160,10 @@ MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes) {
   return {comm, window, {static_cast<std::byte*>(base), bytes}};
 }
 
-std::unique_ptr<SharedMemory> share_mpi(MPI_Comm comm, std::size_t bytes) {
-  return std::make_unique<WindowMemory>(MpiWindow::allocate_shared(comm, bytes));
+std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes) {
+  auto window =
+      MpiWindow::allocate_shared(handle, WindowMemory::size_with_farewell(bytes) + kAlignment);
+  return std::make_unique<WindowMemory>(std::move(window), bytes, comm);
 }
 
 }  // namespace forebay

@@ -9,8 +9,8 @@
 
 namespace forebay {
 
-/// Owns a window that MPI allocated. Creating and freeing are collective; the destructor meets the
-/// other ranks for at most 5 s and leaks the window rather than hang when one does not come.
+/// Owns a window that MPI allocated. Creating and freeing are collective; the destructor waits for
+/// the other ranks at most 5 s, and leaks the window rather than hang when one does not come.
 class MpiWindow {
  public:
   /// Memory that the ranks of `comm` (one node) share; all of it belongs to rank 0.
@@ -25,6 +25,11 @@ class MpiWindow {
   MPI_Win handle() const { return window_; }
   std::span<std::byte> bytes() const { return bytes_; }
 
+  /// Frees the window without waiting: for ranks that know that all others do the same.
+  void free();
+  /// Leaves the window to MPI for as long as the process lives.
+  void leak() { window_ = MPI_WIN_NULL; }
+
  private:
   MpiWindow(MPI_Comm comm, MPI_Win window, std::span<std::byte> bytes);
 
@@ -33,7 +38,7 @@ class MpiWindow {
   std::span<std::byte> bytes_;
 };
 
-/// SharedMemory in an MPI-3 shared window. Collective over `comm`.
-std::unique_ptr<SharedMemory> share_mpi(MPI_Comm comm, std::size_t bytes);
+/// SharedMemory in an MPI-3 shared window. Collective over `comm`, whose handle is `handle`.
+std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes);
 
 }  // namespace forebay

@@ -188,24 +188,39 @@ bool all_hold(Communicator& comm, bool mine) {
   return std::all_of(all.begin(), all.end(), [](std::uint8_t v) { return v != 0; });
 }
 
+/// Removes the name that a ticket gives, if any, whichever way its scope ends.
+class NameRemover {
+ public:
+  explicit NameRemover(const Ticket& ticket) : ticket_(ticket) {}
+  NameRemover(const NameRemover&) = delete;
+  NameRemover& operator=(const NameRemover&) = delete;
+  ~NameRemover() {
+    if (ticket_.named != 0) unlink(ticket_.path.data());
+  }
+
+ private:
+  const Ticket& ticket_;
+};
+
 /// One way of creating and attaching; an invalid descriptor on every rank when it did not work.
 Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::string& directory,
                              bool named) {
   Descriptor descriptor;
-  Ticket ticket;
+  Ticket created;
+  const NameRemover remover(created);
   collectively(comm, [&] {
     if (comm.rank() != 0) return;
-    descriptor = named ? create_named(directory, ticket) : create_unnamed(directory);
+    descriptor = named ? create_named(directory, created) : create_unnamed(directory);
     if (!descriptor.valid()) return;
     if (ftruncate(descriptor.get(), static_cast<off_t>(bytes)) != 0) {
       fail("ftruncate", directory, errno);
     }
-    describe(descriptor, directory, ticket);
+    describe(descriptor, directory, created);
   });
+  Ticket ticket = created;
   comm.broadcast(std::as_writable_bytes(std::span(&ticket, 1)), 0);
   if (comm.rank() != 0 && ticket.descriptor >= 0) descriptor = attach(ticket);
   const bool attached = all_hold(comm, descriptor.valid());
-  if (comm.rank() == 0 && ticket.named != 0) unlink(ticket.path.data());
   return attached ? std::move(descriptor) : Descriptor();
 }
 

@@ -66,28 +66,55 @@ void ThreadWorld::meet(int rank, const void* mine, const WaitPolicy& policy,
     const std::lock_guard lock(mutex_);
     shown_[rank] = mine;
   }
-  pass_barrier(policy);
-  look(shown_);
-  pass_barrier(policy);
+  wait_for_all(policy);
+  std::exception_ptr failure;
+  try {
+    look(shown_);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  wait_until_all_have_looked();
+  if (failure) std::rethrow_exception(failure);
 }
 
-void ThreadWorld::pass_barrier(const WaitPolicy& policy) {
+void ThreadWorld::wait_for_all(const WaitPolicy& policy) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t generation = generation_;
+  const std::uint64_t meetings = meetings_;
   if (++here_ == size()) {
     here_ = 0;
-    ++generation_;
-    all_here_.notify_all();
+    ++meetings_;
+    changed_.notify_all();
     return;
   }
   Waiting waiting(policy, "the other ranks");
-  while (!all_here_.wait_for(lock, std::chrono::milliseconds(20),
-                             [&] { return generation_ != generation; })) {
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(20),
+                            [&] { return meetings_ != meetings; })) {
     lock.unlock();
-    waiting.check();
-    if (ended_ && ended_()) throw Error(ErrorKind::communication, "another rank ended", "");
-    lock.lock();
+    try {
+      waiting.check();
+      if (ended_ && ended_()) throw Error(ErrorKind::communication, "another rank ended", "");
+      lock.lock();
+    } catch (...) {
+      lock.lock();
+      // The last one came in the meantime: the others look at what this rank shows, so it stays.
+      if (meetings_ != meetings) return;
+      --here_;
+      throw;
+    }
   }
+}
+
+// No deadline: all have come, and all that they do before this point is to copy memory.
+void ThreadWorld::wait_until_all_have_looked() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t partings = partings_;
+  if (++looked_ == size()) {
+    looked_ = 0;
+    ++partings_;
+    changed_.notify_all();
+    return;
+  }
+  changed_.wait(lock, [&] { return partings_ != partings; });
 }
 
 void ThreadWorld::send(int to, std::vector<std::byte> message) {
@@ -185,7 +212,9 @@ std::shared_ptr<Communicator> ThreadCommunicator::split_by_node() {
 
 std::unique_ptr<SharedMemory> ThreadCommunicator::share(std::size_t bytes, SharedMemoryKind) {
   std::shared_ptr<AnonymousMemory> memory;
-  if (rank_ == 0) memory = std::make_shared<AnonymousMemory>(bytes);
+  collectively(*this, [&] {
+    if (rank_ == 0) memory = std::make_shared<AnonymousMemory>(bytes);
+  });
   const std::shared_ptr<AnonymousMemory> mine = memory;
   world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
     memory = *static_cast<const std::shared_ptr<AnonymousMemory>*>(shown[0]);
@@ -207,8 +236,9 @@ std::shared_ptr<Communicator> self_communicator() {
 
 void run_ranks(int ranks, int ranks_per_node,
                const std::function<void(std::shared_ptr<Communicator>)>& body) {
-  std::atomic<bool> failed = false;
-  auto world = std::make_shared<ThreadWorld>(ranks, [&failed] { return failed.load(); });
+  // Shared, since a communicator may outlive this call.
+  const auto failed = std::make_shared<std::atomic<bool>>(false);
+  auto world = std::make_shared<ThreadWorld>(ranks, [failed] { return failed->load(); });
   std::vector<std::exception_ptr> exceptions(ranks);
   {
     std::vector<std::jthread> threads;
@@ -218,7 +248,7 @@ void run_ranks(int ranks, int ranks_per_node,
           body(std::make_shared<ThreadCommunicator>(world, rank, ranks_per_node));
         } catch (...) {
           exceptions[rank] = std::current_exception();
-          failed = true;
+          *failed = true;
         }
       });
     }

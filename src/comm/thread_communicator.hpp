@@ -23,7 +23,8 @@ class ThreadWorld {
   const std::function<bool()>& ended() const { return ended_; }
 
   /// All ranks show `mine`; `look` sees what all have shown, ordered by rank, and no rank goes on
-  /// before every rank has looked.
+  /// before every rank has looked. A rank may give up until all have come; what it has shown is
+  /// then looked at by no one.
   void meet(int rank, const void* mine, const WaitPolicy& policy,
             const std::function<void(const std::vector<const void*>&)>& look);
 
@@ -31,13 +32,16 @@ class ThreadWorld {
   std::optional<std::vector<std::byte>> receive(int rank);
 
  private:
-  void pass_barrier(const WaitPolicy& policy);
+  void wait_for_all(const WaitPolicy& policy);
+  void wait_until_all_have_looked();
 
   std::function<bool()> ended_;
   std::mutex mutex_;
-  std::condition_variable all_here_;
+  std::condition_variable changed_;
   int here_ = 0;
-  std::uint64_t generation_ = 0;
+  std::uint64_t meetings_ = 0;  ///< in which all have come
+  int looked_ = 0;
+  std::uint64_t partings_ = 0;  ///< in which all have looked
   std::vector<const void*> shown_;
   std::vector<std::deque<std::vector<std::byte>>> notices_;
 };

@@ -11,7 +11,7 @@
 namespace forebay {
 namespace {
 
-// The one piece of process-wide state of the library: a log must be reachable from code that was
+// Process-wide, as an exception: a log must be reachable from code that was
 // handed no object, such as a helper thread that is about to end.
 struct Hook {
   std::mutex mutex;

@@ -55,6 +55,7 @@ class Pipeline {
   void connect(Communicator& comm);
   void open_data();
   void agree_on_data();
+  void require_same_data() const;
   void make_stage();
   void start();
 

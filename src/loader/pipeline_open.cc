@@ -23,7 +23,12 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-DataFacts look_at(RecordSource& source) {
+/// Whether a codec is told by the first value, which may be large, or by the options alone.
+bool needs_first_value(const LoaderOptions& options) {
+  return options.codec != "bytes" && options.codec != "raw";
+}
+
+DataFacts look_at(RecordSource& source, bool with_value) {
   DataFacts facts{source.entries(), source.fingerprint().text, {}, {}};
   if (facts.entries == 0) {
     throw Error(ErrorKind::usage, "the data set has no samples",
@@ -32,7 +37,7 @@ DataFacts look_at(RecordSource& source) {
   source.seek(0);
   source.read(1, [&](const Record& record) {
     facts.first_key = text_of(record.key);
-    facts.first_value = text_of(record.value);
+    if (with_value) facts.first_value = text_of(record.value);
   });
   source.check_unchanged();
   return facts;
@@ -50,6 +55,11 @@ std::uint64_t start_position(const std::vector<Segment>& done) {
   std::uint64_t position = 0;
   for (const Segment& segment : done) position += segment.iterations * segment.batch;
   return position;
+}
+
+std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
+  if (options.epochs > 0) return order.iterations(options.epochs);
+  return options.iterations > 0 ? options.iterations : UINT64_MAX;
 }
 
 /// All that decides who gets which sample when, also where a run to resume has stopped.
@@ -76,7 +86,7 @@ Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOpti
   open_data();
   agree_on_data();
   make_stage();
-  start();
+  collectively(*comm_, [&] { start(); });
   figures_.open_seconds = static_cast<double>(now_ns() - opened_ns_) * 1e-9;
 }
 
@@ -106,37 +116,35 @@ void Pipeline::open_data() {
 void Pipeline::agree_on_data() {
   DataFacts facts;
   collectively(*comm_, [&] {
-    if (comm_->rank() == 0) facts = look_at(*source_);
+    if (comm_->rank() == 0) facts = look_at(*source_, needs_first_value(options_));
   });
   facts = share(*comm_, std::move(facts));
   fingerprint_ = facts.fingerprint;
-  const Where place{.file = path_};
   collectively(*comm_, [&] {
-    if (source_ && source_->fingerprint().text != fingerprint_) {
-      throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
-                  "wait until its writer is done, and check that all nodes see the same file",
-                  place);
-    }
-    if (!options_.fingerprint.empty() && options_.fingerprint != fingerprint_) {
-      throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
-                  "name that one, or start anew without the saved state", place);
-    }
-    Where first = place;
-    first.sample = 0;
-    first.key = printable_key(facts.first_key);
+    require_same_data();
     try {
       codec_ = make_codec({options_.codec, options_.schema},
                           std::as_bytes(std::span(facts.first_value)));
     } catch (const Error& error) {
-      throw error.within(first);
+      throw error.within({.file = path_, .sample = 0, .key = printable_key(facts.first_key)});
     }
     const StridedOrder order(facts.entries, comm_->size(), options_.batch, options_.coalesce,
                              start_position(options_.done));
     plan_.emplace(order, group_ranks_, setup_.roots);
-    end_ = options_.iterations;
-    if (options_.epochs > 0) end_ = order.iterations(options_.epochs);
-    if (options_.iterations == 0 && options_.epochs == 0) end_ = UINT64_MAX;
+    end_ = end_of(order, options_);
   });
+}
+
+void Pipeline::require_same_data() const {
+  if (source_ && source_->fingerprint().text != fingerprint_) {
+    throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
+                "wait until its writer is done, and check that all nodes see the same file",
+                {.file = path_});
+  }
+  if (!options_.fingerprint.empty() && options_.fingerprint != fingerprint_) {
+    throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
+                "name that one, or start anew without the saved state", {.file = path_});
+  }
 }
 
 void Pipeline::make_stage() {

@@ -39,12 +39,6 @@ std::uint64_t WindowPlan::root_begin(int root) const {
   return static_cast<std::uint64_t>(root) * entries() / static_cast<std::uint64_t>(roots_);
 }
 
-int WindowPlan::root_of(std::uint64_t entry) const {
-  int root = 0;
-  while (root + 1 < roots_ && entry >= root_begin(root + 1)) ++root;
-  return root;
-}
-
 std::vector<Piece> WindowPlan::pieces(int root, std::uint64_t window, Phase phase,
                                       std::uint64_t iterations) const {
   const std::uint64_t begin = root_begin(root);

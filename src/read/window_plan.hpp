@@ -37,8 +37,6 @@ class WindowPlan {
   std::uint64_t entries() const { return first_entry_.back(); }
   /// The entry where local rank `rank` finds sample `position` of iteration `iteration`.
   std::uint64_t entry(int rank, std::uint64_t iteration, std::uint64_t position) const;
-  /// The root that reads `entry`.
-  int root_of(std::uint64_t entry) const;
   /// What `root` reads in `phase` of `window`, when only its first `iterations` are wanted.
   std::vector<Piece> pieces(int root, std::uint64_t window, Phase phase,
                             std::uint64_t iterations) const;

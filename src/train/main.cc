@@ -44,6 +44,8 @@ int run(int argc, char** argv) {
   add_train_flags(app, flags);
   try {
     app.parse(argc, argv);
+    return run_collective_main(
+        [&](const std::shared_ptr<Communicator>& comm) { return train(comm, flags); });
   } catch (const CLI::Success& asked) {  // --help
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
@@ -56,8 +58,6 @@ int run(int argc, char** argv) {
     if (launched_rank() == 0) print_error(error.what());
     return error.kind() == ErrorKind::usage ? kUsage : kFailed;
   }
-  return run_collective_main(
-      [&](const std::shared_ptr<Communicator>& comm) { return train(comm, flags); });
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 //
 //   {"event":"iteration","iteration":1,"epoch":0,"loss":2.30,"learning_rate":0.01}
 //   {"event":"epoch","epoch":1,"iteration":938,"loss":0.61,"test_accuracy":0.84,"test_loss":0.45}
-//   {"event":"summary",...}
 //
-// Lines of iterations and epochs hold nothing that depends on timing, and numbers in full
-// precision: two runs that should compute the same can be compared byte by byte. One thread.
+// Lines hold nothing that depends on timing, and numbers in full precision: two runs that should
+// compute the same can be compared byte by byte. One thread.
 #pragma once
 
 #include <cstdint>

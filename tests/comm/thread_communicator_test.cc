@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
@@ -44,6 +45,18 @@ TEST(ThreadCommunicator, AWaitEndsByTheInterrupt) {
     if (comm->rank() == 1) return;
     comm->set_interrupt([] { throw Error(ErrorKind::cancelled, "enough"); });
     EXPECT_THROW(comm->barrier(), Error);
+  });
+}
+
+TEST(ThreadCommunicator, WhoHasGivenUpIsNotCounted) {
+  std::atomic<bool> gave_up = false;
+  run_ranks(2, 0, [&](const auto& comm) {
+    comm->set_timeout(std::chrono::milliseconds(30));
+    if (comm->rank() == 1) {
+      while (!gave_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_THROW(comm->barrier(), Error) << "the memory of the other rank may be gone";
+    gave_up = true;
   });
 }
 

@@ -1,6 +1,8 @@
 // The communicator's contract on real MPI, with whatever number of ranks the launcher has started.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "comm/failure_board.hpp"
 #include "comm/mpi_window.hpp"
 #include "core/clock.hpp"
@@ -32,6 +34,33 @@ TEST(MpiWindow, GivesEachRankItsMemory) {
   const MpiWindow window = MpiWindow::allocate(MPI_COMM_WORLD, 4096);
   EXPECT_EQ(window.bytes().size(), 4096U);
   EXPECT_NE(window.handle(), MPI_WIN_NULL);
+}
+
+// The others stop waiting after 5 s; the late one must neither hang nor spoil the end of the job.
+TEST(MpiSharedMemory, MayBeGivenBackLate) {
+  const auto world = test::world();
+  if (world->size() != 2) GTEST_SKIP() << "once is enough";
+  auto memory = world->share(4096, SharedMemoryKind::mpi);
+  if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(6));
+  const double begin = now_seconds();
+  memory.reset();
+  if (world->rank() == 1) {
+    EXPECT_LT(now_seconds() - begin, 2);
+  }
+  world->barrier();
+}
+
+// Longer than one piece, and of a length that no piece divides.
+TEST(MpiCommunicator, MovesMoreThanOnePiece) {
+  const auto world = test::world();
+  std::vector<float> values((std::size_t{5} << 20) + 3, 1.0F);
+  world->all_reduce_sum(values);
+  EXPECT_EQ(values.front(), static_cast<float>(world->size()));
+  EXPECT_EQ(values.back(), static_cast<float>(world->size()));
+  const std::string text((std::size_t{17} << 20) + 5, 'x');
+  EXPECT_EQ(broadcast_text(*world, world->rank() == 0 ? text : "", 0), text);
+  const auto all = world->gather(std::as_bytes(std::span(text)), 0);
+  for (const auto& one : all) EXPECT_EQ(one.size(), text.size());
 }
 
 TEST(FailureBoard, CrossesVirtualNodesByMessage) {
