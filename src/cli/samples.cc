@@ -10,8 +10,8 @@
 #include "cli/mpi_main.hpp"
 #include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
-#include "core/trace.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {
