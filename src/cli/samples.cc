@@ -13,8 +13,8 @@
 #include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
 #include "comm/agreement.hpp"
-#include "core/trace.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/trace.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {
