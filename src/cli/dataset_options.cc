@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -23,7 +24,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
       ->capture_default_str();
   app.add_option("--schema", options.codec.schema, "Expected fields, like image:u8[3x32x32]");
   app.add_option("--engine", options.engine, "How bytes are read: mmap or pread")
-      ->transform(CLI::CheckedTransformer(kEngines))
+      ->type_name("NAME")
+      ->transform(named_choice(kEngines))
       ->default_str("mmap");
   app.add_flag("--json", options.json, "Print the result as JSON");
 }

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <iostream>
 
 #include "cli/commands.hpp"
 #include "cli/mpi_main.hpp"
@@ -38,7 +38,10 @@ int run(int argc, char** argv) {
     flush_output();
     return kFine;
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    const int code = app.exit(asked);
+    if (std::cout.flush()) return code;
+    print_error("standard output cannot be written; make room where the output goes");
+    return kFailed;
   } catch (const CLI::RuntimeError& ended) {  // the command has said what there was to say
     return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {

@@ -18,8 +18,10 @@ void print_error(std::string_view message) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
   const bool color = use_color(stderr);
-  fmt::print(stderr, "forebay: {}error:{} {}\n", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
-             line);
+  // Not fmt::print, which throws: a message that cannot be shown must not end in a crash.
+  const std::string text = fmt::format("forebay: {}error:{} {}\n", color ? "\033[1;31m" : "",
+                                       color ? "\033[0m" : "", line);
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void print_json(const nlohmann::ordered_json& json) {

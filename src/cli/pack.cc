@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/named_choice.hpp"
 #include "cli/output.hpp"
 #include "cli/pack/packer.hpp"
 #include "forebay/dataset.hpp"
@@ -85,7 +86,8 @@ void add_source_options(CLI::App& app, Command& command) {
   Options& options = command.options;
   app.add_option("--from", options.from, "What SOURCE is: idx, cifar10, folder, raw, synthetic")
       ->required()
-      ->transform(CLI::CheckedTransformer(kOrigins));
+      ->type_name("NAME")
+      ->transform(named_choice(kOrigins));
   app.add_option("--count", options.count, "Pack this many records")->check(CLI::PositiveNumber);
   app.add_option("--shape", command.shape, "CxHxW: bring images to this shape; for raw, the shape");
   app.add_option("--labels", options.labels, "File with the labels (idx, raw): IDX or one a line");
@@ -100,7 +102,8 @@ void add_source_options(CLI::App& app, Command& command) {
 
 void add_destination_options(CLI::App& app, Options& options) {
   app.add_option("--encode", options.encode, "How images are stored: raw, jpeg, png")
-      ->transform(CLI::CheckedTransformer(kEncodings))
+      ->type_name("NAME")
+      ->transform(named_choice(kEncodings))
       ->default_str("raw");
   app.add_option("--quality", options.quality, "JPEG quality, 1 to 100")
       ->check(CLI::Range(1, 100))

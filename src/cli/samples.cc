@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -10,6 +11,7 @@
 #include "cli/mpi_main.hpp"
 #include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
+#include "comm/agreement.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 
@@ -26,6 +28,17 @@ struct SamplesFlags {
   bool json = false;  ///< accepted for uniformity: the output is JSON lines in any case
   LoaderOptions loader;
 };
+
+/// Opening the output for writing would empty the data that are being read.
+void refuse_to_overwrite(const std::string& dataset, const std::string& output) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const fs::path& data : {fs::path(dataset), fs::path(dataset) / "data.mdb"}) {
+    if (output.empty() || !fs::equivalent(data, output, ignored)) continue;
+    throw Error(ErrorKind::usage, "the output would overwrite the data set", "name another file",
+                {.file = output});
+  }
+}
 
 /// The lines go to a file or to stdout; only rank 0 writes.
 class LineFile {
@@ -132,6 +145,15 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
 }
 
 int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
+  // What each of these adds is collective, or a part of every line.
+  require_agreement(*comm,
+                    fmt::format("decode={},stats={},trace={}", flags.decode, flags.statistics,
+                                !flags.trace.empty()),
+                    "the options of the output");
+  collectively(*comm, [&] {
+    refuse_to_overwrite(flags.dataset, flags.output);
+    refuse_to_overwrite(flags.dataset, flags.trace);
+  });
   std::unique_ptr<Trace> trace;
   if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
   Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());

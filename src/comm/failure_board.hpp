@@ -42,7 +42,7 @@ class FailureBoard {
   void poll();
 
   /// Whether notices cross nodes at all.
-  bool several_nodes() const { return other_leaders_.size() > 0; }
+  bool several_nodes() const { return !other_leaders_.empty(); }
 
  private:
   struct Memory;

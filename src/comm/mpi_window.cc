@@ -36,6 +36,15 @@ bool all_arrive(MPI_Comm comm) {
   }
 }
 
+constexpr std::size_t kAlignment = 64;  // a cache line
+
+/// MPI promises no alignment: Open MPI's windows begin 8 bytes into a cache line. Windows are
+/// mapped by whole pages, so the part left out at the front is the same in every process.
+std::span<std::byte> aligned_part(std::span<std::byte> bytes, std::size_t size) {
+  const auto misplaced = reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment;
+  return bytes.subspan((kAlignment - misplaced) % kAlignment, size);
+}
+
 /// How the ranks that share a window agree, in that window, to free it or to leave it. One of them
 /// may have stopped waiting when another comes: a barrier could tell them different things, and
 /// freeing would then hang; whoever changes `verdict` first decides for all.
@@ -56,7 +65,10 @@ struct Farewell {
 class WindowMemory final : public SharedMemory {
  public:
   WindowMemory(MpiWindow window, std::size_t bytes, Communicator& comm)
-      : window_(std::move(window)), bytes_(bytes), ranks_(static_cast<std::uint32_t>(comm.size())) {
+      : window_(std::move(window)),
+        aligned_(aligned_part(window_.bytes(), size_with_farewell(bytes))),
+        bytes_(bytes),
+        ranks_(static_cast<std::uint32_t>(comm.size())) {
     if (comm.rank() == 0) new (farewell_place()) Farewell();
     comm.barrier();
   }
@@ -67,14 +79,17 @@ class WindowMemory final : public SharedMemory {
   static std::size_t size_with_farewell(std::size_t bytes) {
     return farewell_offset(bytes) + sizeof(Farewell);
   }
-  std::span<std::byte> bytes() const override { return window_.bytes().first(bytes_); }
+  std::span<std::byte> bytes() const override { return aligned_.first(bytes_); }
   void reserve(std::size_t, std::size_t) override {}  // MPI has allocated it
 
  private:
-  static std::size_t farewell_offset(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-  std::byte* farewell_place() const { return window_.bytes().data() + farewell_offset(bytes_); }
+  static std::size_t farewell_offset(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  std::byte* farewell_place() const { return aligned_.data() + farewell_offset(bytes_); }
 
   MpiWindow window_;
+  std::span<std::byte> aligned_;
   std::size_t bytes_;
   std::uint32_t ranks_;
 };
@@ -146,7 +161,8 @@ MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes) {
 }
 
 std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes) {
-  auto window = MpiWindow::allocate_shared(handle, WindowMemory::size_with_farewell(bytes));
+  auto window =
+      MpiWindow::allocate_shared(handle, WindowMemory::size_with_farewell(bytes) + kAlignment);
   return std::make_unique<WindowMemory>(std::move(window), bytes, comm);
 }
 

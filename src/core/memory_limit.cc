@@ -105,7 +105,7 @@ std::optional<std::string> group_path(const fs::path& root, bool version2) {
 // Where the group lies below the mount point. In a container the group's path may lie outside the
 // visible part; then the mount point itself is the nearest group that can be seen.
 fs::path below_mount(const std::string& group, const std::string& visible_root) {
-  const fs::path relative = fs::path(group).lexically_relative(visible_root);
+  fs::path relative = fs::path(group).lexically_relative(visible_root);
   if (relative.empty() || *relative.begin() == ".." || relative == ".") return {};
   return relative;
 }

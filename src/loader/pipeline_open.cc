@@ -2,6 +2,7 @@
 // Each step fails on all ranks together.
 #include <fmt/format.h>
 
+#include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -61,6 +62,16 @@ std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
   return options.iterations > 0 ? options.iterations : UINT64_MAX;
 }
 
+/// All that decides who gets which sample when, also where a run to resume has stopped.
+std::string settings_text(const LoaderOptions& options) {
+  std::string text = options.to_text();
+  if (options.first_iteration > 0 || !options.done.empty()) {
+    text += fmt::format(",resumed at iteration {} of segment {} from position {}",
+                        options.first_iteration, options.done.size(), start_position(options.done));
+  }
+  return text;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOptions& options,
@@ -83,6 +94,7 @@ void Pipeline::connect(Communicator& comm) {
   collectively(comm, [&] { options_.validate(comm.size()); });
   comm_ = comm.split(0, comm.rank());
   comm_->set_timeout(options_.timeout);
+  require_agreement(*comm_, settings_text(options_), "the loader's options");
   const auto node = comm_->split_by_node();
   board_ = std::make_unique<FailureBoard>(comm_, node);
   collectively(*comm_, [&] { setup_ = choose_setup(options_, node->size()); });

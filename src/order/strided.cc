@@ -62,8 +62,9 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 }
 
 std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
-  require(epochs <= kMaxPosition / entries_, fmt::format("{} epochs are too many", epochs),
-          "lower --epochs, or leave it out for a run without end");
+  require(epochs <= kMaxPosition / entries_,
+          fmt::format("{} epochs of {} samples are too many to count", epochs, entries_),
+          fmt::format("the limit is {}", kMaxPosition / entries_));
   const std::uint64_t end = epochs * entries_;
   if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at

@@ -16,6 +16,16 @@ std::uint64_t default_stage_bytes() {
   return std::min(memory_limit().limit_bytes / 8, kLargestDefaultStage);
 }
 
+/// Asked before MPI or the system is: what they do with absurd sizes differs, some hang.
+void check_stage_bytes(std::uint64_t wanted) {
+  const MemoryLimit limit = memory_limit();
+  if (wanted <= limit.limit_bytes) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("a stage of {} bytes exceeds the memory of this node: {} bytes ({})",
+                          wanted, limit.limit_bytes, limit.source),
+              "lower --stage-bytes");
+}
+
 void choose_baseline(const LoaderOptions& options, ReadSetup& setup) {
   if (options.engine == ReadEngine::pread) {
     throw Error(ErrorKind::usage, "strategy lmdb reads through liblmdb, which maps the file",
@@ -37,6 +47,7 @@ void choose_localized(const LoaderOptions& options, int node_ranks, ReadSetup& s
 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
   ReadSetup setup;
+  check_stage_bytes(options.stage_bytes);
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
   if (options.strategy == Strategy::lmdb) {
     choose_baseline(options, setup);

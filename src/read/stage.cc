@@ -68,6 +68,8 @@ Stage::Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind
 void Stage::lay_out() {
   const auto roots = static_cast<std::uint64_t>(shape_.roots);
   const auto buffers = static_cast<std::uint64_t>(shape_.buffers);
+  // The table of a window must not outgrow the budget of the samples that it describes.
+  if (shape_.entries > shape_.data_bytes / buffers / sizeof(StageEntry)) fail_for_table();
   const std::size_t roots_offset = round_up(sizeof(Control), kAlignment);
   ranks_offset_ = roots_offset + roots * sizeof(RootState);
   entries_offset_ = ranks_offset_ + static_cast<std::size_t>(shape_.ranks) * sizeof(RankState);
@@ -142,6 +144,14 @@ void Stage::fail_for_area(std::uint64_t needed) const {
                           "{} more for this sample)",
                           shape_.entries, area_bytes_, needed),
               "raise --stage-bytes, or lower --batch, --coalesce, --buffers or --roots");
+}
+
+void Stage::fail_for_table() const {
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("the table of {} windows of {} samples alone exceeds the stage of {} bytes",
+                  shape_.buffers, shape_.entries, shape_.data_bytes),
+      "raise --stage-bytes, or lower --batch, --coalesce or --buffers");
 }
 
 void Stage::publish(int root, std::uint64_t iterations, Interval blocked) {

@@ -102,6 +102,7 @@ class Stage {
   std::span<RankState> ranks() const;
   StageEntry* entries(std::uint64_t window) const;
   void lay_out();
+  [[noreturn]] void fail_for_table() const;
   [[noreturn]] void fail_for_area(std::uint64_t needed) const;
 
   StageShape shape_;

@@ -70,6 +70,9 @@ void add_output_flags(CLI::App& command, TrainFlags& flags) {
   throw Error(ErrorKind::usage, happened, remedy);
 }
 
+constexpr std::uint64_t kMostClasses = 1'000'000;
+constexpr int kMostThreads = 1024;
+
 void check(const TrainFlags& flags) {
   const TrainOptions& run = flags.run;
   if (run.loader.batch == 0)
@@ -82,7 +85,16 @@ void check(const TrainFlags& flags) {
   }
   if (run.log_every == 0) throw_usage("--log-every is 0", "give at least 1");
   if (flags.classes == 0) throw_usage("--classes is 0", "give at least 1");
+  // Beyond these, LibTorch asks the system for more than any machine has, and says so in no words.
+  if (flags.classes.value_or(1) > kMostClasses) {
+    throw_usage(fmt::format("{} classes are too many", *flags.classes),
+                fmt::format("the limit is {}", kMostClasses));
+  }
   if (flags.threads < 1) throw_usage("--threads is below 1", "give at least 1");
+  if (flags.threads > kMostThreads) {
+    throw_usage(fmt::format("{} threads are too many", flags.threads),
+                fmt::format("the limit is {}; one a core is enough", kMostThreads));
+  }
 }
 
 }  // namespace

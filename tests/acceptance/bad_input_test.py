@@ -172,6 +172,29 @@ class WrongUsage(BadInput):
         result = launch.run("samples", self.small, "--batch", 2, "--iterations", 1, ranks=3)
         self.assert_refused(result, "batch", "2", "3", code=2)
 
+    def test_numbers_beyond_all_bounds(self):
+        for arguments in (["--epochs", 1 << 60], ["--coalesce", 1 << 24, "--batch", 1 << 32],
+                          ["--stage-bytes", (1 << 64) - 4096]):
+            for ranks in (0, 2):
+                with self.subTest(arguments=arguments, ranks=ranks):
+                    batch = [] if "--batch" in arguments else ["--batch", 4]
+                    result = launch.run("samples", self.small, *batch, *arguments, ranks=ranks)
+                    self.assert_refused(result, code=2)
+
+    def test_an_output_onto_the_data_set_leaves_it_alone(self):
+        data = os.path.join(self.small, "data.mdb")
+        size = os.path.getsize(data)
+        result = launch.run("samples", self.small, "--batch", 4, "--output", data, ranks=2)
+        self.assert_refused(result, "overwrite", code=2)
+        self.assertEqual(os.path.getsize(data), size)
+
+    def test_ranks_with_different_arguments(self):
+        mine = ["samples", self.small, "--batch", 4]
+        for others in (["--iterations", 3], ["--strategy", "lmdb"], ["--stats"], ["--decode"]):
+            with self.subTest(others=others):
+                result = launch.run(*mine, ":", "-n", 1, launch.COMMAND, *mine, *others, ranks=1)
+                self.assert_refused(result, "rank 1", "same arguments", code=2)
+
     def test_missing_and_unknown_words(self):
         for arguments in (["samples"], ["samples", self.small], [], ["nonsense"],
                           ["samples", self.small, "--batch", "4", "--strategy", "magic"],

@@ -128,6 +128,12 @@ class Folder(CommandTest):
         self.assertEqual(len(key), 511)
         self.assertTrue(key.startswith(b"00000000_") and key.endswith(b"/x.png"))
 
+    def test_links_to_nothing_are_named(self):
+        self.write("images/a/x.png", png(1, 2, 2, bytes(4)))
+        os.symlink("/nowhere/y.png", self.path("images", "a", "y.png"))
+        self.fail("pack", self.path("images"), self.path("out"), "--from", "folder",
+                  naming=["y.png", "link"])
+
     def test_bad_images_are_named(self):
         self.image("in/a/1.png", 5)
         self.write("in/a/2.png", b"no image at all")
@@ -171,7 +177,8 @@ class Refusals(CommandTest):
         source, *_ = self.idx_source()
         out = self.path("out")
         self.fail("pack", source, out, code=2, naming="--from")
-        self.fail("pack", source, out, "--from", "hdf5", code=2, naming="--from")
+        self.fail("pack", source, out, "--from", "hdf5", code=2, naming=["--from", "cifar10, f"])
+        self.fail("pack", source, out, "--from", "0", code=2, naming="--from")
         self.fail("pack", source, code=2, naming="DEST")
         self.fail("pack", source, out, "--from", "idx", "--count", 0, code=2, naming="--count")
         self.fail("pack", source, out, "--from", "idx", "--count", 26, code=2, naming="25")
@@ -181,6 +188,7 @@ class Refusals(CommandTest):
         self.fail("pack", "-", out, "--from", "synthetic", code=2, naming="--preset")
         self.fail("pack", "-", out, "--from", "synthetic", "--preset", "mnist", code=2)
         self.fail(code=2, naming="subcommand")
+        self.fail("pack", source, "", "--from", "idx", code=2, naming="DEST")
         self.fail("pakc", code=2)
         self.assertFalse(os.path.exists(out))
 
@@ -259,10 +267,26 @@ class Summary(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("standard output", result.stderr)
 
+    def test_help_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE,
+                                    text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("standard output", result.stderr)
+
+    def test_an_error_that_cannot_be_shown_is_no_crash(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([COMMAND, "inspect", self.path("none")], stderr=full,
+                                    check=False)
+        self.assertEqual(result.returncode, 1)
+
     def test_version_and_help(self):
         self.assertRegex(self.succeed("--version"), r"^forebay \d+\.\d+\.\d+")
         self.assertIn("pack", self.succeed("--help"))
         self.assertIn("--commit-every", self.succeed("pack", "--help"))
+        for command in ("pack", "inspect", "verify", "samples"):
+            text = self.succeed(command, "--help").replace("\n", "")
+            self.assertTrue(text.isprintable(), ascii(text))
 
 
 if __name__ == "__main__":

@@ -212,6 +212,34 @@ TEST(Loader, OpeningFailsOnAllRanksTogether) {
   });
 }
 
+TEST(Loader, RanksWithDifferentOptionsAreRefused) {
+  TemporaryFolder directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));
+  run_ranks(3, 0, [&](const auto& comm) {
+    LoaderOptions options{.batch = 10, .epochs = 1};
+    if (comm->rank() == 2) options.batch = 11;
+    try {
+      Loader::open(comm, data.path, options);
+      ADD_FAILURE() << "rank " << comm->rank() << " opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(), testing::HasSubstr("rank 2: the loader's options here: batch=11"));
+    }
+    comm->barrier();
+  });
+}
+
+TEST(Loader, EpochsAndStagesBeyondAllBoundsAreRefused) {
+  TemporaryFolder directory;
+  const TestData data = build(directory, "data", LmdbBuilder().in_order(2048).values(5));
+  const auto comm = self_communicator();
+  // The number of samples would wrap to zero: an empty run.
+  EXPECT_THROW(Loader::open(comm, data.path, {.batch = 7, .epochs = std::uint64_t{1} << 53}),
+               Error);
+  EXPECT_THROW(Loader::open(comm, data.path, {.batch = 7, .stage_bytes = UINT64_MAX - 4095}),
+               Error);
+}
+
 TEST(Loader, ABatchOutlivesItsLoader) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));

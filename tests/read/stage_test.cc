@@ -99,6 +99,16 @@ TEST(Stage, SaysWhatToDoWhenAWindowDoesNotFit) {
   }
 }
 
+TEST(Stage, RefusesATableThatOutgrowsTheBudget) {
+  StageShape shape{
+      .ranks = 1, .roots = 1, .buffers = 8, .coalesce = 1, .entries = 0, .data_bytes = 1 << 20};
+  // 2^56 entries in 8 buffers: the product of bytes wraps to zero.
+  for (const std::uint64_t entries : {std::uint64_t{1} << 13, std::uint64_t{1} << 56}) {
+    shape.entries = entries;
+    EXPECT_THROW(Stage(*self_communicator(), shape, SharedMemoryKind::posix, 0), Error);
+  }
+}
+
 TEST(Stage, HoldsEmptyKeysAndValues) {
   Stage stage = small_stage(1 << 16);
   stage.begin(0, 0);

@@ -74,6 +74,7 @@ Destination::Destination(const Options& options, std::string plan)
       partial_(path_ + ".partial"),
       plan_(std::move(plan)),
       force_(options.force) {
+  if (path_.empty()) throw_at("DEST", ErrorKind::usage, "the name is empty", "name a directory");
   try {
     check_destination();
     prepare_partial(options.resume, options.force);

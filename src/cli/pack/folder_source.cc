@@ -43,9 +43,13 @@ void add_class(const fs::path& source, const std::string& name, std::int32_t lab
                std::vector<ImageFile>& files) {
   const auto first = static_cast<std::ptrdiff_t>(files.size());
   for (const auto& entry : fs::recursive_directory_iterator(source / name)) {
-    if (entry.is_regular_file() && has_image_suffix(entry.path())) {
-      files.push_back({entry.path().lexically_relative(source).string(), label});
+    if (!has_image_suffix(entry.path()) || entry.is_directory()) continue;
+    if (!entry.is_regular_file()) {  // left out silently, it would be a sample that nobody misses
+      throw Error(ErrorKind::not_found, "not a file, or a link to none",
+                  "restore the image, or remove it from the source",
+                  at_file(entry.path().string()));
     }
+    files.push_back({entry.path().lexically_relative(source).string(), label});
   }
   std::sort(files.begin() + first, files.end(),
             [](const ImageFile& a, const ImageFile& b) { return a.path < b.path; });

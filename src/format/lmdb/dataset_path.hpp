@@ -10,12 +10,12 @@
 namespace forebay::lmdb {
 
 struct DatasetPath {
-  std::string text;         ///< as given
-  std::string data_file;    ///< the file that holds the pages
-  std::string lock_file;    ///< where liblmdb keeps its locks; need not exist
-  std::string environment;  ///< what liblmdb opens
-  std::string name;         ///< of the named database; empty: the main one
-  bool single_file = false; ///< liblmdb needs MDB_NOSUBDIR
+  std::string text;          ///< as given
+  std::string data_file;     ///< the file that holds the pages
+  std::string lock_file;     ///< where liblmdb keeps its locks; need not exist
+  std::string environment;   ///< what liblmdb opens
+  std::string name;          ///< of the named database; empty: the main one
+  bool single_file = false;  ///< liblmdb needs MDB_NOSUBDIR
 };
 
 /// Finds the data file of `text`. Throws not_found, usage.

@@ -11,8 +11,8 @@
 namespace forebay::lmdb {
 
 struct FreePages {
-  std::uint64_t transaction = 0;        ///< that freed them
-  std::span<const std::byte> numbers;   ///< u64 each
+  std::uint64_t transaction = 0;       ///< that freed them
+  std::span<const std::byte> numbers;  ///< u64 each
 
   std::uint64_t count() const { return numbers.size() / sizeof(PageNumber); }
   PageNumber operator[](std::uint64_t i) const {

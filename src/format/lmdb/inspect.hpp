@@ -32,9 +32,9 @@ struct PageSummary {
   std::uint64_t branch = 0;
   std::uint64_t leaf = 0;
   std::uint64_t overflow = 0;
-  std::uint64_t free = 0;          ///< listed for use by a writer
+  std::uint64_t free = 0;  ///< listed for use by a writer
   std::uint64_t meta = 2;
-  std::uint64_t unaccounted = 0;   ///< neither in a tree nor free; 0 in a sound file
+  std::uint64_t unaccounted = 0;  ///< neither in a tree nor free; 0 in a sound file
 
   void add(const TreeHeader& tree);
 };
@@ -53,16 +53,16 @@ struct DatabaseReport {
   unsigned depth = 0;
   PageNumber last_page = 0;
   bool integer_keys = false;
-  bool holds_slot = false;    ///< a writer spares the snapshot while it is open
-  std::string damaged_meta;   ///< what is wrong with one of the two meta pages; empty: nothing
+  bool holds_slot = false;   ///< a writer spares the snapshot while it is open
+  std::string damaged_meta;  ///< what is wrong with one of the two meta pages; empty: nothing
 
   SizeSummary keys;
   SizeSummary values;
   /// In words: "decimal, 8 digits, zero-padded", "integer, 8 bytes", "prefix 'train/'", "mixed".
   std::string key_pattern;
 
-  TreeHeader tree;     ///< page counts of this database alone
-  PageSummary pages;   ///< of the file
+  TreeHeader tree;               ///< page counts of this database alone
+  PageSummary pages;             ///< of the file
   std::uint64_t used_bytes = 0;  ///< of pages that are in use by any tree, and the meta pages
   std::uint64_t file_bytes = 0;  ///< size of the file; larger when sparse or with free pages
 

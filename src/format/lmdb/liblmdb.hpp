@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "format/lmdb/dataset_path.hpp"
 #include "forebay/error.hpp"
+#include "format/lmdb/dataset_path.hpp"
 
 namespace forebay::lmdb {
 

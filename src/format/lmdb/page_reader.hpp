@@ -51,9 +51,9 @@ class PageReader final : public DamageExplainer {
 
   std::shared_ptr<const Snapshot> snapshot_;
   std::uint32_t page_size_;
-  std::uint64_t available_pages_;       ///< pages wholly inside the file
-  std::span<const std::byte> map_;      ///< empty when bytes are read
-  std::optional<ReadCache> cache_;      ///< when they are
+  std::uint64_t available_pages_;   ///< pages wholly inside the file
+  std::span<const std::byte> map_;  ///< empty when bytes are read
+  std::optional<ReadCache> cache_;  ///< when they are
   PageNumber last_tree_page_ = kNoPage;
   std::uint64_t pages_ = 0;
 };

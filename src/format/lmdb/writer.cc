@@ -30,8 +30,8 @@ DatasetPath destination_path(const std::string& destination, bool single_file) {
 
 /// A round number of pages of any size, and enough for the pages that every database has.
 std::size_t usable_map_size(std::size_t bytes) {
-  constexpr std::size_t kLeast = 256 * 1024;
-  constexpr std::size_t kUnit = 64 * 1024;
+  constexpr std::size_t kLeast = std::size_t{256} * 1024;
+  constexpr std::size_t kUnit = std::size_t{64} * 1024;
   return std::max(kLeast, (bytes + kUnit - 1) / kUnit * kUnit);
 }
 

@@ -47,7 +47,8 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Stores `value` under `key`, over an earlier value. Copies both. Commits when the batch is full.
+  /// Stores `value` under `key`, over an earlier value. Copies both. Commits when the batch is
+  /// full.
   void put(std::span<const std::byte> key, std::span<const std::byte> value);
   /// Removes `key`; nothing happens when it is not there.
   void erase(std::span<const std::byte> key);

@@ -87,6 +87,8 @@ class TrainCommand(launch.AcceptanceCase):
         for arguments, word in (((), "--batch"), (("--batch", 8, "--net", "vgg"), "lenet"),
                                 (("--batch", 8, "--resume"), "--checkpoint"),
                                 (("--batch", 8, "--lr", "-1"), "learning rate"),
+                                (("--batch", 8, "--threads", 100000), "1024"),
+                                (("--batch", 8, "--classes", 99999999999), "limit"),
                                 (("--batch", 1), "2 ranks"), (("--batch", 8, "--what"), "--what")):
             with self.subTest(arguments=arguments):
                 result = launch.run("train", self.training, *arguments, ranks=2)

@@ -1,0 +1,20 @@
+#include "comm/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+void require_agreement(Communicator& comm, const std::string& text, const std::string& what) {
+  const std::string first = broadcast_text(comm, text, 0);
+  collectively(comm, [&] {
+    if (text == first) return;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} here: {}; on rank 0: {}", what, text.empty() ? "none" : text,
+                            first.empty() ? "none" : first),
+                "start all ranks with the same arguments");
+  });
+}
+
+}  // namespace forebay
