@@ -1,4 +1,5 @@
-// The figures that every run can give. One struct a rank; whoever has gathered them combine()s them.
+// The figures that every run can give. One struct a rank; whoever has gathered them combine()s
+// them.
 //
 // How to read them: exposed_seconds near zero means that reading hides behind computing; near the
 // run time means that training starves. skew_seconds is time that a rank waited for slower ranks.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/loader_flags.hpp"
@@ -12,8 +13,8 @@
 #include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
 #include "comm/agreement.hpp"
-#include "core/trace.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {
@@ -127,21 +128,34 @@ void collect_trace(Communicator& comm, const Trace& trace, const std::string& pa
   for (const auto& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
     all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  if (comm.rank() == 0) write_trace(path, all);
+  collectively(comm, [&] {
+    if (comm.rank() == 0) write_trace(path, all);
+  });
 }
 
 void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags) {
   std::unique_ptr<LineFile> file;
-  if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
+  collectively(comm, [&] {
+    if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
+  });
   std::unique_ptr<Decoded> decoded;
   if (flags.decode) decoded = std::make_unique<Decoded>(loader.schema());
-  while (const auto batch = loader.next()) {
-    const std::string lines = lines_of(loader, *batch, comm.rank(), decoded.get());
-    for (const auto& of_rank : comm.gather(std::as_bytes(std::span(lines)), 0)) {
-      file->write(of_rank);
-    }
+  std::vector<std::vector<std::byte>> gathered;
+  // All ranks learn of a failure at the same point, so none is left behind in the middle of gather.
+  for (;;) {
+    std::optional<Batch> batch;
+    std::string lines;
+    collectively(comm, [&] {
+      for (const auto& of_rank : gathered) file->write(of_rank);
+      batch = loader.next();
+      if (batch) lines = lines_of(loader, *batch, comm.rank(), decoded.get());
+    });
+    if (!batch) break;
+    gathered = comm.gather(std::as_bytes(std::span(lines)), 0);
   }
-  if (file) file->flush();
+  collectively(comm, [&] {
+    if (file) file->flush();
+  });
 }
 
 int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
@@ -158,18 +172,9 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
   Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());
   comm->set_timeout(flags.loader.timeout);
-  comm->set_interrupt([&loader] { loader.check(); });
-  try {
-    print_batches(*comm, loader, flags);
-    if (flags.statistics) print_statistics(*comm, loader);
-    if (trace) collect_trace(*comm, *trace, flags.trace);
-  } catch (const Error& error) {
-    comm->set_interrupt({});
-    loader.fail(error);
-    loader.check();
-    throw;
-  }
-  comm->set_interrupt({});
+  print_batches(*comm, loader, flags);
+  if (flags.statistics) print_statistics(*comm, loader);
+  if (trace) collect_trace(*comm, *trace, flags.trace);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "core/trace.hpp"
+#include "forebay/trace.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/clock.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -108,6 +109,13 @@ std::string Trace::events() const {
   }
   for (const Event& event : events_) text += ",\n" + to_json(event);
   return text;
+}
+
+TraceSpan::TraceSpan(Trace* trace, const char* name, std::optional<std::uint64_t> number)
+    : trace_(trace), name_(name), number_(number), begin_ns_(trace != nullptr ? now_ns() : 0) {}
+
+TraceSpan::~TraceSpan() {
+  if (trace_ != nullptr) trace_->add_span(name_, begin_ns_, now_ns(), number_);
 }
 
 void write_trace(const std::string& path, std::span<const std::string> events_of_ranks) {

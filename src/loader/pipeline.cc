@@ -245,7 +245,7 @@ std::string Pipeline::explain() const {
 std::string Pipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
-  return write_state({.fingerprint = fingerprint_,
+  return write_state({.fingerprint = identity_,
                       .coalesce = options_.coalesce,
                       .entries = order().entries(),
                       .segments = std::move(segments)});

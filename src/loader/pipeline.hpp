@@ -16,8 +16,8 @@
 #include "comm/progress_thread.hpp"
 #include "core/placement.hpp"
 #include "core/process_usage.hpp"
-#include "core/trace.hpp"
 #include "forebay/loader.hpp"
+#include "forebay/trace.hpp"
 #include "read/read_setup.hpp"
 #include "read/stage.hpp"
 #include "read/window_plan.hpp"
@@ -55,7 +55,7 @@ class Pipeline {
   void connect(Communicator& comm);
   void open_data();
   void agree_on_data();
-  void require_same_data() const;
+  void require_same_data(const std::string& fingerprint) const;
   void make_stage();
   void start();
 
@@ -85,7 +85,7 @@ class Pipeline {
   ReadSetup setup_;
   std::unique_ptr<FailureBoard> board_;
   std::unique_ptr<RecordSource> source_;
-  std::string fingerprint_;
+  std::string identity_;
   std::shared_ptr<const Codec> codec_;
   std::optional<WindowPlan> plan_;
   std::unique_ptr<Stage> stage_;

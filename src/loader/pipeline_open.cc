@@ -1,6 +1,7 @@
 // The collective part of a Pipeline: who reads, what the data are, and the memory to put them in.
 // Each step fails on all ranks together.
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
@@ -14,7 +15,8 @@ namespace {
 /// What every rank must know of the data, from rank 0.
 struct DataFacts {
   std::uint64_t entries = 0;
-  std::string fingerprint;
+  std::string fingerprint;  ///< of the snapshot: all readers must see the same
+  std::string identity;     ///< the fingerprint and the first record's content, for resuming
   std::string first_key;
   std::string first_value;
 };
@@ -29,7 +31,7 @@ bool needs_first_value(const LoaderOptions& options) {
 }
 
 DataFacts look_at(RecordSource& source, bool with_value) {
-  DataFacts facts{source.entries(), source.fingerprint().text, {}, {}};
+  DataFacts facts{.entries = source.entries(), .fingerprint = source.fingerprint().text};
   if (facts.entries == 0) {
     throw Error(ErrorKind::usage, "the data set has no samples",
                 "pack some into it, or name another", {.file = source.path()});
@@ -37,6 +39,9 @@ DataFacts look_at(RecordSource& source, bool with_value) {
   source.seek(0);
   source.read(1, [&](const Record& record) {
     facts.first_key = text_of(record.key);
+    // Two builds of one shape have the same fingerprint; their content differs.
+    facts.identity = fmt::format("{},first={:016x}", facts.fingerprint,
+                                 XXH3_64bits(record.value.data(), record.value.size()));
     if (with_value) facts.first_value = text_of(record.value);
   });
   source.check_unchanged();
@@ -46,6 +51,7 @@ DataFacts look_at(RecordSource& source, bool with_value) {
 DataFacts share(Communicator& comm, DataFacts facts) {
   comm.broadcast(std::as_writable_bytes(std::span(&facts.entries, 1)), 0);
   facts.fingerprint = broadcast_text(comm, facts.fingerprint, 0);
+  facts.identity = broadcast_text(comm, facts.identity, 0);
   facts.first_key = broadcast_text(comm, facts.first_key, 0);
   facts.first_value = broadcast_text(comm, facts.first_value, 0);
   return facts;
@@ -119,9 +125,9 @@ void Pipeline::agree_on_data() {
     if (comm_->rank() == 0) facts = look_at(*source_, needs_first_value(options_));
   });
   facts = share(*comm_, std::move(facts));
-  fingerprint_ = facts.fingerprint;
+  identity_ = facts.identity;
   collectively(*comm_, [&] {
-    require_same_data();
+    require_same_data(facts.fingerprint);
     try {
       codec_ = make_codec({options_.codec, options_.schema},
                           std::as_bytes(std::span(facts.first_value)));
@@ -135,13 +141,13 @@ void Pipeline::agree_on_data() {
   });
 }
 
-void Pipeline::require_same_data() const {
-  if (source_ && source_->fingerprint().text != fingerprint_) {
+void Pipeline::require_same_data(const std::string& fingerprint) const {
+  if (source_ && source_->fingerprint().text != fingerprint) {
     throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
                 "wait until its writer is done, and check that all nodes see the same file",
                 {.file = path_});
   }
-  if (!options_.fingerprint.empty() && options_.fingerprint != fingerprint_) {
+  if (!options_.fingerprint.empty() && options_.fingerprint != identity_) {
     throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
                 "name that one, or start anew without the saved state", {.file = path_});
   }

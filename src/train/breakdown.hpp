@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "core/clock.hpp"
-#include "core/trace.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/trace.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {
@@ -58,7 +59,6 @@ TrainReport Trainer::run() {
 // all of them the same one.
 void Trainer::together(const std::function<void()>& steps) {
   const auto fail = [this](const Error& error) {
-    comm_->set_interrupt({});
     for (auto* reader : {&training_set_, &test_set_}) {
       if (reader->has_value()) (*reader)->loader().fail(error.at_rank(comm_->rank()));
     }
@@ -120,10 +120,6 @@ void Trainer::open_data_sets() {
   training_set_.emplace(comm_, options_.dataset, training, trace());
   earlier_iterations_ = progress_.iteration - training.first_iteration;
   if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, trace());
-  comm_->set_interrupt([this] {
-    training_set_->loader().check();
-    if (test_set_) test_set_->loader().check();
-  });
 }
 
 void Trainer::build_network(const NetworkFactory& factory) {
@@ -192,7 +188,33 @@ void Trainer::train() {
 }
 
 // One iteration; false when the loader has no more.
+// A rank that fails takes part in the sum all the same, with a loss that is no number: all ranks
+// then know at the same point, and none is left behind in the middle of the sum.
 bool Trainer::step() {
+  std::optional<Error> failure;
+  try {
+    if (!compute()) return false;
+  } catch (const Error& error) {
+    failure = error.at_rank(comm_->rank());
+  } catch (const std::exception& error) {
+    failure.emplace(ErrorKind::unsupported, fmt::format("training failed: {}", error.what()), "",
+                    Where{.rank = comm_->rank()});
+  }
+  if (failure) network_->loss() = std::numeric_limits<float>::quiet_NaN();
+  const std::uint64_t samples = training_set_->order().share(comm_->rank());
+  exchange(samples);
+  if (!std::isfinite(network_->loss())) fail_together(failure);
+  {
+    const PhaseTimer time = timer(Phase::update);
+    solver_->update(network_->parameters(), network_->gradients(), progress_.iteration);
+  }
+  breakdown_.images += samples;
+  log_iteration();
+  return true;
+}
+
+/// From the next batch to gradients; false after the last batch.
+bool Trainer::compute() {
   {
     const PhaseTimer time = timer(Phase::read);
     if (!training_set_->next()) return false;
@@ -207,18 +229,19 @@ bool Trainer::step() {
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
     network_->loss() = network_->forward(batch, mix(options_.seed, progress_.iteration, rank));
   }
-  {
-    const PhaseTimer time = timer(Phase::backward);
-    network_->backward();
-  }
-  exchange(batch.labels.size());
-  {
-    const PhaseTimer time = timer(Phase::update);
-    solver_->update(network_->parameters(), network_->gradients(), progress_.iteration);
-  }
-  breakdown_.images += batch.labels.size();
-  log_iteration();
+  const PhaseTimer time = timer(Phase::backward);
+  network_->backward();
   return true;
+}
+
+void Trainer::fail_together(const std::optional<Error>& mine) {
+  collectively(*comm_, [&] {
+    if (mine) throw *mine;
+  });
+  throw Error(ErrorKind::usage,
+              fmt::format("the loss of iteration {} is no finite number: training has diverged",
+                          progress_.iteration + 1),
+              "lower --lr", {.rank = 0});
 }
 
 void Trainer::exchange(std::uint64_t samples) {
@@ -244,12 +267,6 @@ void Trainer::log_iteration() {
   progress_.loss_sum += last_loss_;
   ++progress_.loss_count;
   if (leads() && record.iteration % options_.log_every == 0) log_->write(to_json(record));
-  if (!std::isfinite(last_loss_)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("the loss of iteration {} is no finite number: training has diverged",
-                            record.iteration),
-                "lower --lr", {.rank = 0});
-  }
 }
 
 void Trainer::finish_epoch() {
@@ -264,9 +281,11 @@ void Trainer::finish_epoch() {
   ++progress_.epoch;
   progress_.loss_sum = 0;
   progress_.loss_count = 0;
-  if (!leads()) return;
-  log_->write(to_json(record));
-  if (listener_) listener_(record);
+  collectively(*comm_, [&] {
+    if (!leads()) return;
+    log_->write(to_json(record));
+    if (listener_) listener_(record);
+  });
 }
 
 // The test set is circular too, so any N positions in a row hold each of its samples once: the
@@ -277,13 +296,15 @@ TestScore Trainer::test() {
   const std::uint64_t first = test_set_->next_iteration();
   const std::uint64_t end = order.run(0, first).first + entries;
   Score mine;
-  for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
-    test_set_->next();
-    test_set_->decode(options_.classes);
-    const Score score = network_->evaluate(test_set_->images(end));
-    mine.loss += score.loss;
-    mine.correct += score.correct;
-  }
+  collectively(*comm_, [&] {
+    for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
+      test_set_->next();
+      test_set_->decode(options_.classes);
+      const Score score = network_->evaluate(test_set_->images(end));
+      mine.loss += score.loss;
+      mine.correct += score.correct;
+    }
+  });
   Score all;
   // In the order of ranks, and in double precision: the same result in every run.
   for (const Score& score : from_all(*comm_, mine)) {
@@ -309,7 +330,9 @@ void Trainer::save() {
   progress_.seed = options_.seed;
   progress_.train_state = training_set_->loader().state();
   progress_.test_state = test_set_ ? test_set_->loader().state() : "";
-  if (leads()) write_checkpoint(options_.checkpoint, progress_, state);
+  collectively(*comm_, [&] {
+    if (leads()) write_checkpoint(options_.checkpoint, progress_, state);
+  });
 }
 
 TrainReport Trainer::report() {
@@ -333,7 +356,9 @@ void Trainer::write_timeline() {
   for (const auto& bytes : comm_->gather(std::as_bytes(std::span(mine)), 0)) {
     all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  if (leads()) write_trace(options_.trace, all);
+  collectively(*comm_, [&] {
+    if (leads()) write_trace(options_.trace, all);
+  });
 }
 
 }  // namespace forebay

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/statistics.hpp"
 #include "train/breakdown.hpp"
@@ -86,6 +87,8 @@ class Trainer {
 
   void train();
   bool step();
+  bool compute();
+  [[noreturn]] void fail_together(const std::optional<Error>& mine);
   void exchange(std::uint64_t samples);
   void log_iteration();
   void finish_epoch();

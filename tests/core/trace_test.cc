@@ -1,4 +1,4 @@
-#include "core/trace.hpp"
+#include "forebay/trace.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "tests/support/temporary_folder.hpp"

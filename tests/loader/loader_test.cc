@@ -142,6 +142,16 @@ TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
   EXPECT_EQ(seen, 60U);
 }
 
+TEST(Loader, RefusesToResumeOnAnotherDataSetOfTheSameShape) {
+  TemporaryFolder directory;
+  const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50).seed(1));
+  const TestData other = build(directory, "other", LmdbBuilder().in_order(20).values(50).seed(2));
+  const auto comm = self_communicator();
+  const std::string state = Loader::open(comm, one.path, {.batch = 2}).state();
+  EXPECT_NO_THROW(Loader::open(comm, one.path, resume_options(state, {.batch = 2}, 1)));
+  EXPECT_THROW(Loader::open(comm, other.path, resume_options(state, {.batch = 2}, 1)), Error);
+}
+
 TEST(Loader, RefusesToResumeOnAnotherDataSet) {
   TemporaryFolder directory;
   const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50));

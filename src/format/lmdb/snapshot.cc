@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -163,10 +164,20 @@ Snapshot::Snapshot(std::shared_ptr<const File> file, std::shared_ptr<const Reade
   meta_ = slot_ ? meta_of_slot(pages, *slot_, *file_) : pages.newest;
   refuse_impossible_trees(meta_, *file_);
   damaged_meta_ = pages.damaged;
-  file_pages_ = file_->size() / meta_.page_size();
+  const std::uint64_t file_bytes = file_->size();
+  file_pages_ = file_bytes / meta_.page_size();
+  used_bytes_ = std::min(file_bytes, (meta_.last_page + 1) * meta_.page_size());
 }
 
 void Snapshot::check_unchanged() const {
+  // A cut inside a page of a mapping is no fault: the rest of that page just reads as zeros.
+  const std::uint64_t bytes = file_->size();
+  if (bytes < used_bytes_) {
+    throw Error(ErrorKind::changed,
+                fmt::format("data set changed while open: the file was cut to {} bytes, {} are in use",
+                            bytes, used_bytes_),
+                std::string(kRestore), {.file = file_->path(), .offset = bytes});
+  }
   const Meta newest = read_meta_pages(*file_).newest;
   const std::uint64_t safe = meta_.transaction + 1;
   if (newest.transaction >= meta_.transaction && newest.transaction <= safe) return;

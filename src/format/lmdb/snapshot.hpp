@@ -66,6 +66,7 @@ class Snapshot {
   std::shared_ptr<const ReaderSlot> slot_;
   Meta meta_;
   std::string damaged_meta_;
+  std::uint64_t used_bytes_ = 0;  ///< from the start of the file; fewer means that it was cut
   std::uint64_t file_pages_ = 0;
 };
 

@@ -180,6 +180,16 @@ TEST_F(Writing, TheBaselineReadsItsSnapshot) {
   source->check_unchanged();
 }
 
+TEST_F(Writing, ACutInsideAPageIsNoticedThoughNothingFaults) {
+  Generations(directory_.path()).write(1);
+  Database database = open_without_slot(directory_.path(), Engine::mmap);
+  EXPECT_NO_THROW(database.check_unchanged());
+  const std::string file = directory_.file("data.mdb");
+  const std::uint64_t used = (database.last_page() + 1) * database.page_size();
+  std::filesystem::resize_file(file, used - 100);
+  expect_changed(database);
+}
+
 TEST_F(Writing, AReplacedFileWithOlderTransactionsIsNoticed) {
   Generations writer(directory_.path());
   for (std::uint64_t generation = 1; generation < 5; ++generation) writer.write(generation);

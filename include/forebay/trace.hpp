@@ -9,9 +9,10 @@
 // texts and writes the file. Times are wall-clock times, advanced by the steady clock, so ranks of
 // one node line up, and ranks of different nodes as well as their clocks do.
 //
-// Code that is traced takes a `Trace*`; with a null pointer a span costs one branch.
+// Code that is traced takes a `Trace*`; with a null pointer a span costs next to nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -20,8 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.hpp"
-
 namespace forebay {
 
 /// Thread-safe. Holds at most `capacity` events, 48 bytes each; later ones are counted and dropped.
@@ -29,7 +28,8 @@ class Trace {
  public:
   explicit Trace(int rank, std::size_t capacity = 1'000'000);
 
-  /// Names are literals, or live as long as the trace. Times are those of now_ns().
+  /// Names are literals, or live as long as the trace. Times are nanoseconds of
+  /// std::chrono::steady_clock.
   void add_span(const char* name, std::int64_t begin_ns, std::int64_t end_ns,
                 std::optional<std::uint64_t> number = {});
   void add_counter(const char* name, double value);
@@ -66,11 +66,8 @@ class Trace {
 class TraceSpan {
  public:
   /// `number` says which one it was: an iteration, a window.
-  TraceSpan(Trace* trace, const char* name, std::optional<std::uint64_t> number = {})
-      : trace_(trace), name_(name), number_(number), begin_ns_(trace != nullptr ? now_ns() : 0) {}
-  ~TraceSpan() {
-    if (trace_ != nullptr) trace_->add_span(name_, begin_ns_, now_ns(), number_);
-  }
+  TraceSpan(Trace* trace, const char* name, std::optional<std::uint64_t> number = {});
+  ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 
@@ -81,7 +78,7 @@ class TraceSpan {
   std::int64_t begin_ns_;
 };
 
-/// Writes the events of all ranks to `path`. Throws io.
+/// Writes the events of all ranks to `path`. Local. Throws io.
 void write_trace(const std::string& path, std::span<const std::string> events_of_ranks);
 
 }  // namespace forebay
