@@ -33,7 +33,7 @@ bool needs_first_value(const LoaderOptions& options) {
 DataFacts look_at(RecordSource& source, bool with_value) {
   DataFacts facts{.entries = source.entries(), .fingerprint = source.fingerprint().text};
   if (facts.entries == 0) {
-    throw Error(ErrorKind::usage, "the data set has no samples",
+    throw Error(ErrorKind::not_found, "the data set has no samples",
                 "pack some into it, or name another", {.file = source.path()});
   }
   source.seek(0);
