@@ -16,7 +16,8 @@ namespace forebay {
 /// How samples get from the file into the memory of the ranks.
 enum class Strategy : std::uint8_t {
   automatic,  ///< the best that this version has: lmm
-  lmdb,       ///< baseline: liblmdb, every rank for itself, skipping what belongs to others
+  lmdb,       ///< baseline: liblmdb, every rank for itself, skipping what belongs to others. Its
+              ///< mapping is not guarded: a file that is cut while open ends the process (SIGBUS)
   lmm,        ///< localized mmap: one root a node reads for all its ranks (HPCC 2017, section IV)
 };
 
