@@ -132,7 +132,7 @@ def draw(results, path):
                  xticks=(1, 2, 4, 8, 16), ylim=(0, None))
         axis.set_xticklabels(["1", "2", "4", "8", "16"])
         axis.minorticks_off()
-        axis.legend()
+        axis.legend(loc="lower left")
     figure.tight_layout()
     figure.savefig(path)
 
