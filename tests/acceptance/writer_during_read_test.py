@@ -37,8 +37,10 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            with liblmdb.Environment(self._path, liblmdb.NOSYNC | self._flags) as environment:
-                while not self._stop_asked.is_set():
+            # Pages that a reader holds cannot be reused, so the file grows: slowly, and with room.
+            with liblmdb.Environment(self._path, liblmdb.NOSYNC | self._flags,
+                                     map_size=16 << 30) as environment:
+                while not self._stop_asked.wait(0.002):
                     with environment.transaction() as transaction:
                         self.change_some(transaction)
                     self.transactions += 1
