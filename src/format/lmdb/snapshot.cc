@@ -173,10 +173,11 @@ void Snapshot::check_unchanged() const {
   // A cut inside a page of a mapping is no fault: the rest of that page just reads as zeros.
   const std::uint64_t bytes = file_->size();
   if (bytes < used_bytes_) {
-    throw Error(ErrorKind::changed,
-                fmt::format("data set changed while open: the file was cut to {} bytes, {} are in use",
-                            bytes, used_bytes_),
-                std::string(kRestore), {.file = file_->path(), .offset = bytes});
+    throw Error(
+        ErrorKind::changed,
+        fmt::format("data set changed while open: the file was cut to {} bytes, {} are in use",
+                    bytes, used_bytes_),
+        std::string(kRestore), {.file = file_->path(), .offset = bytes});
   }
   const Meta newest = read_meta_pages(*file_).newest;
   const std::uint64_t safe = meta_.transaction + 1;
