@@ -24,6 +24,7 @@ STRATEGIES = ("lmdb", "lmm --engine mmap", "lmm --engine pread")
 STAGES = ("", "--buffers 1", "--buffers 5", "--roots 2", "--roots 3 --stage mpi", "--stage mpi")
 MOST_LINES = 3000            # a case delivers about this many samples ...
 MOST_BYTES = 1 << 30         # ... and at most about this many bytes
+MOST_ITERATIONS = 250        # each prints with a gather over all ranks: milliseconds on few cores
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class SamplesEqualOracle(launch.AcceptanceCase):
         batch = batch_size(case.batch, len(records), case.ranks)
         mean = sum(record.bytes for record in records) / len(records)
         lines = min(MOST_LINES, max(MOST_BYTES / max(mean, 1), case.ranks))
-        iterations = max(1, min(int(lines / batch), 3 * len(records) // batch + 2 * case.coalesce))
+        iterations = max(1, min(int(lines / batch), MOST_ITERATIONS,
+                                3 * len(records) // batch + 2 * case.coalesce))
         arguments = ["--batch", batch, "--iterations", iterations, "--coalesce", case.coalesce,
                      "--strategy", *case.strategy.split(), *case.stage.split()]
         env = {}
