@@ -28,7 +28,7 @@ tsan() {
 
 fuzz() {
   configure fuzz -DFOREBAY_FUZZ_SECONDS="$fuzz_seconds"
-  build fuzz
+  build fuzz lmdb_fuzz datum_fuzz
   ctest --preset fuzz
 }
 

@@ -32,7 +32,7 @@ tsan() {
 
 fuzz() {
   configure fuzz
-  build fuzz
+  build fuzz lmdb_fuzz datum_fuzz
   ctest --preset fuzz
 }
 
