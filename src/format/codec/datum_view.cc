@@ -24,6 +24,10 @@ enum FieldNumber : std::uint32_t {
   kEncoded = 7,
 };
 
+// Protobuf takes tags and lengths of five bytes at most, other numbers of ten.
+constexpr unsigned kShortVarint = 5;
+constexpr unsigned kLongVarint = 10;
+
 enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 struct WireField {
@@ -43,7 +47,7 @@ class FieldReader {
   bool at_end() const { return position_ == value_.size(); }
 
   WireField next() {
-    const std::uint64_t tag = varint();
+    const std::uint64_t tag = varint(kShortVarint);
     WireField field;
     field.number = static_cast<std::uint32_t>(tag >> 3);
     field.type = static_cast<std::uint32_t>(tag & 7);
@@ -61,7 +65,7 @@ class FieldReader {
         field.payload = bytes(4);
         break;
       case kBytes:
-        field.payload = bytes(varint());
+        field.payload = bytes(varint(kShortVarint));
         break;
       default:
         throw_corrupt("an unknown wire type");
@@ -77,15 +81,15 @@ class FieldReader {
   }
 
  private:
-  std::uint64_t varint() {
+  std::uint64_t varint(unsigned most_bytes = kLongVarint) {
     std::uint64_t result = 0;
-    for (unsigned shift = 0; shift < 70; shift += 7) {
+    for (unsigned i = 0; i < most_bytes; ++i) {
       if (at_end()) throw_corrupt("a number is cut off");
       const auto byte = std::to_integer<std::uint64_t>(value_[position_++]);
-      if (shift < 64) result |= (byte & 0x7f) << shift;
+      if (i * 7 < 64) result |= (byte & 0x7f) << i * 7;
       if (byte < 0x80) return result;
     }
-    throw_corrupt("a number of more than ten bytes");
+    throw_corrupt("a number of too many bytes");
   }
 
   std::span<const std::byte> bytes(std::uint64_t count) {

@@ -28,7 +28,7 @@ Page::Page(std::span<const std::byte> bytes, PageNumber number, const DamageExpl
 
 std::size_t Page::node_offset(unsigned slot) const {
   if (slot >= count_) damaged(fmt::format("slot {} is not among its {} nodes", slot, count_));
-  const std::size_t offset = load<std::uint16_t>(bytes_, kPageHeaderSize + 2 * slot);
+  const std::size_t offset = load<std::uint16_t>(bytes_, kPageHeaderSize + std::size_t{2} * slot);
   if (offset < upper_ || offset % 2 != 0 || offset + kNodeHeaderSize > bytes_.size()) {
     damaged(fmt::format("node {} at byte {} lies outside the page's nodes", slot, offset));
   }

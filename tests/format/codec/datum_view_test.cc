@@ -68,6 +68,17 @@ TEST(DatumView, NeverAcceptsMoreThanTheGeneratedParser) {
   EXPECT_GT(accepted, 1000);
 }
 
+// Found by fuzzing: the generated parser reads at most five bytes of a tag or a length.
+TEST(DatumView, RefusesOverlongTagsAndLengths) {
+  using namespace std::string_view_literals;
+  const std::string_view overlong_tag = "\xf5\xf0\xe6\xf5\x80\x00\x09\xe1\xe1\xe7"sv;
+  const std::string_view overlong_length = "\x22\x81\x80\x80\x80\x80\x00p"sv;
+  for (const std::string_view value : {overlong_tag, overlong_length}) {
+    EXPECT_FALSE(Datum().ParseFromArray(value.data(), static_cast<int>(value.size())));
+    EXPECT_THROW(scan_datum(bytes_of(value)), Error);
+  }
+}
+
 TEST(DatumView, ConcatenatedMessagesMergeAsProtocolBuffersDefine) {
   std::mt19937 random(3);
   for (int i = 0; i < 200; ++i) {
