@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
 #include "comm/agreement.hpp"
+#include "comm/trace_of_ranks.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 
@@ -122,17 +123,6 @@ void print_statistics(Communicator& comm, const Loader& loader) {
   fmt::print(stderr, "{{\"all\":{},\"ranks\":[{}]}}\n", to_json(combine(all)), ranks);
 }
 
-void collect_trace(Communicator& comm, const Trace& trace, const std::string& path) {
-  const std::string mine = trace.events();
-  std::vector<std::string> all;
-  for (const auto& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
-    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  collectively(comm, [&] {
-    if (comm.rank() == 0) write_trace(path, all);
-  });
-}
-
 void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags) {
   std::unique_ptr<LineFile> file;
   collectively(comm, [&] {
@@ -174,7 +164,7 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   comm->set_timeout(flags.loader.timeout);
   print_batches(*comm, loader, flags);
   if (flags.statistics) print_statistics(*comm, loader);
-  if (trace) collect_trace(*comm, *trace, flags.trace);
+  if (trace) write_trace_of_ranks(*comm, *trace, flags.trace);
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "comm/trace_of_ranks.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
@@ -350,15 +351,7 @@ TrainReport Trainer::report() {
 }
 
 void Trainer::write_timeline() {
-  if (!trace_) return;
-  const std::string mine = trace_->events();
-  std::vector<std::string> all;
-  for (const auto& bytes : comm_->gather(std::as_bytes(std::span(mine)), 0)) {
-    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  collectively(*comm_, [&] {
-    if (leads()) write_trace(options_.trace, all);
-  });
+  if (trace_) write_trace_of_ranks(*comm_, *trace_, options_.trace);
 }
 
 }  // namespace forebay
