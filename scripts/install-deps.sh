@@ -3,15 +3,17 @@
 # Does nothing when all of it is there; needs root or sudo otherwise.
 set -eu
 
-# One line a purpose: tools, MPI (both flavours), libraries, tests, training and demo, reports.
+# One line a purpose: tools, MPI (both flavours), libraries, tests, training and demo, the modelled
+# file system of the benchmarks, reports.
 packages="
   g++ make cmake ninja-build pkg-config ccache git
   openmpi-bin libopenmpi-dev mpich libmpich-dev
   liblmdb-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libxxhash-dev
-  zlib1g-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
+  zlib1g-dev libzstd-dev liburing-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils
   clang libclang-rt-dev clang-format clang-tidy
   libtorch-dev dataset-fashion-mnist
+  libfuse3-dev fuse3
   python3 python3-numpy python3-matplotlib
 "
 
