@@ -164,4 +164,10 @@ void HelperThread::stop() {
   thread_.join();
 }
 
+void HelperThread::abandon() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.detach();
+}
+
 }  // namespace forebay

@@ -52,6 +52,9 @@ class HelperThread {
   void request_stop() { thread_.request_stop(); }
   /// Requests a stop and waits for the end of the body. Idempotent.
   void stop();
+  /// Requests a stop and waits for nothing: for a body that is stuck in a system call which may
+  /// never return. The body must own all that it uses.
+  void abandon();
 
  private:
   std::jthread thread_;
