@@ -180,4 +180,10 @@ bool HelperThread::stop_within(std::chrono::milliseconds limit) {
   return false;
 }
 
+void HelperThread::abandon() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.detach();
+}
+
 }  // namespace forebay

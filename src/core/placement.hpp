@@ -58,6 +58,9 @@ class HelperThread {
   /// does not answer) cannot be ended. Then the thread is left to itself, and false is returned:
   /// all that the body uses must be its own.
   bool stop_within(std::chrono::milliseconds limit);
+  /// Requests a stop and waits for nothing: for a body that is stuck in a system call which may
+  /// never return. The body must own all that it uses.
+  void abandon();
 
  private:
   std::future<void> ended_;
