@@ -117,6 +117,8 @@ struct LoaderOptions {
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;
+  /// Works out the plan of the first window at open, for Loader::plan().
+  bool explain = false;
   /// How long a wait for data or for another rank may last: 1 ms to a year.
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
 

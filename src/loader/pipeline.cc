@@ -200,6 +200,11 @@ std::string Pipeline::explain() const {
       options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
 }
 
+std::string Pipeline::plan(bool json) const {
+  if (!outline_) return {};
+  return json ? to_json(*outline_) : to_text(*outline_);
+}
+
 std::string Pipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});

@@ -20,6 +20,7 @@
 #include "forebay/loader.hpp"
 #include "forebay/trace.hpp"
 #include "read/locate.hpp"
+#include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
 #include "read/root_map.hpp"
 #include "read/root_reader.hpp"
@@ -50,6 +51,7 @@ class Pipeline {
   const StridedOrder& order() const { return map_->order(); }
   const Schema& schema() const { return codec_->schema(); }
   std::string explain() const;
+  std::string plan(bool json) const;
   std::string state() const;
   LoaderStatistics statistics() const;
 
@@ -57,6 +59,7 @@ class Pipeline {
   void connect(Communicator& comm);
   void adapt_to_thread_level();
   void find_groups();
+  void start_progress();
   void open_data();
   void agree_on_data();
   void require_same_data(const std::string& fingerprint) const;
@@ -64,7 +67,11 @@ class Pipeline {
   void agree_on_values();
   void make_order();
   void make_stage();
+  void make_stagger();
   void start();
+  std::unique_ptr<PieceReader> make_reader(RecordSource& source, Turns& turns);
+  std::string describe() const;
+  void outline_first_window();
 
   [[noreturn]] void fail_everywhere(const Error& error);
   void wait_for_data();
@@ -95,11 +102,14 @@ class Pipeline {
   std::uint64_t entries_ = 0;
   std::uint64_t stored_bytes_ = 0;
   std::string identity_;
-  std::string how_;  ///< how records are located and read, in words
+  std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
+  std::string how_;                      ///< how records are located and read, in words
+  std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for
   std::shared_ptr<const Codec> codec_;
   std::shared_ptr<const RootMap> map_;
   const WindowPlan* plan_ = nullptr;  ///< of this rank's group, inside map_
   std::shared_ptr<Stage> stage_;
+  std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
 
   std::uint64_t end_ = 0;  ///< iterations in all
   int local_rank_ = 0;     ///< in the group

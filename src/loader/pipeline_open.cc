@@ -11,6 +11,7 @@
 #include "loader/pipeline.hpp"
 #include "read/coalesce.hpp"
 #include "read/extent_reader.hpp"
+#include "read/walk_reader.hpp"
 
 namespace forebay {
 namespace {
@@ -20,6 +21,7 @@ struct FirstRecord {
   std::string digest;
   std::string key;
   std::string value;  ///< only where the codec is told by it
+  std::uint64_t value_bytes = 0;
 };
 
 std::string text_of(std::span<const std::byte> bytes) {
@@ -36,6 +38,7 @@ FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value)
   const RecordSink sink = [&](const Record& record) {
     first.key = text_of(record.key);
     first.digest = fmt::format("{:016x}", XXH3_64bits(record.value.data(), record.value.size()));
+    first.value_bytes = record.value.size();
     if (with_value) first.value = text_of(record.value);
   };
   read_first(*data.source, data.bulk.get(), index, sink);
@@ -81,6 +84,7 @@ Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOpti
   agree_on_values();
   make_order();
   make_stage();
+  make_stagger();
   collectively(*comm_, [&] { start(); });
   figures_.open_seconds = static_cast<double>(now_ns() - opened_ns_) * 1e-9;
 }
@@ -99,6 +103,7 @@ void Pipeline::connect(Communicator& comm) {
   root_ = root_of_rank(local_rank_, setup_.roots, group_->size());
   find_groups();
   adapt_to_thread_level();
+  start_progress();
   roots_ = comm_->split(root_ >= 0 ? 0 : 1, comm_->rank());
 }
 
@@ -130,6 +135,17 @@ void Pipeline::adapt_to_thread_level() {
   setup_.stagger = kNoStagger;
   if (setup_.locate == Locate::handoff) setup_.locate = Locate::seek;
   if (setup_.locate == Locate::scatter) setup_.locate = Locate::scan;
+}
+
+void Pipeline::start_progress() {
+  const bool serves_tickets =
+      setup_.stagger != kNoStagger && options_.stagger_by == StaggerBy::ticket;
+  if (!comm_->concurrent() || (!board_->several_nodes() && !serves_tickets)) return;
+  progress_ = std::make_unique<ProgressThread>();
+  notices_ = progress_->add([board = board_] {
+    board->poll();
+    return false;
+  });
 }
 
 void Pipeline::open_data() {
@@ -182,6 +198,7 @@ void Pipeline::agree_on_values() {
     first = look_at_first(data_, located_.index.get(), needs_first_value(options_));
   });
   // Two builds of one shape have the same fingerprint; their content differs.
+  first_value_bytes_ = first.value_bytes;
   identity_ += ",first=" + broadcast_text(*comm_, first.digest, 0);
   first.key = broadcast_text(*comm_, first.key, 0);
   first.value = broadcast_text(*comm_, first.value, 0);
@@ -236,14 +253,12 @@ void Pipeline::make_stage() {
 }
 
 void Pipeline::start() {
-  if (board_->several_nodes() && comm_->concurrent()) {
-    progress_ = std::make_unique<ProgressThread>();
-    notices_ = progress_->add([this] {
-      board_->poll();
-      return false;
-    });
-  }
   if (root_ < 0) return;
+  how_ = describe();
+  outline_first_window();
+  auto turns =
+      std::make_unique<Turns>(std::move(stagger_), [end = end_signal_] { return (*end)(); });
+  RecordSource& source = *data_.source;
   RootReaderParts parts{.path = path_,
                         .rank = comm_->rank(),
                         .root = root_,
@@ -256,8 +271,64 @@ void Pipeline::start() {
                         .index_memory = located_.memory,
                         .figures = read_figures_,
                         .source = std::move(data_.source),
+                        .turns = std::move(turns),
+                        .reader = nullptr,
                         .trace = trace_};
+  parts.reader = make_reader(source, *parts.turns);
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
+}
+
+std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& turns) {
+  if (!setup_.reads_extents()) {
+    return std::make_unique<WalkReader>(source, *plan_, *stage_, root_, turns);
+  }
+  lmdb::Database& database = *data_.database;
+  BulkReader& bulk = *data_.bulk;
+  ExtentReaderParts parts{.source = &source,
+                          .index = std::move(located_.index),
+                          .replace = [&database, &bulk] { return scan_alone(database, bulk); },
+                          .bulk = std::move(data_.bulk),
+                          .gap_bytes = options_.gap_bytes};
+  return std::make_unique<ExtentReader>(std::move(parts), *plan_, *stage_, root_, turns);
+}
+
+// Rank 0 is a root, the first of all.
+void Pipeline::outline_first_window() {
+  if (!options_.explain || comm_->rank() != 0 || !located_.index) return;
+  const auto areas =
+      static_cast<std::uint64_t>(options_.buffers) * static_cast<std::uint64_t>(setup_.roots);
+  outline_ = outline_of_window(*map_, *located_.index,
+                               {.root = 0,
+                                .iterations = std::min(options_.coalesce, end_),
+                                .gap_limit = options_.gap_bytes,
+                                .first_value_bytes = first_value_bytes_,
+                                .buffer_bytes = setup_.stage_bytes / areas});
+}
+
+std::string Pipeline::describe() const {
+  std::string text = fmt::format("{}: ", to_string(options_.strategy));
+  if (setup_.baseline) return text + "every rank reads through liblmdb for itself";
+  text += fmt::format("{} of {} ranks on this node reads for all, ", setup_.roots, group_->size());
+  text += located_.how.empty() ? fmt::format("locate {}", to_string(setup_.locate)) : located_.how;
+  text += data_.bulk ? fmt::format(", {}", data_.bulk->describe())
+                     : fmt::format(", engine {}", to_string(setup_.engine));
+  if (!setup_.why.empty()) text += fmt::format(" ({})", setup_.why);
+  if (roots_->size() > 1) text += fmt::format(", turns: {}", stagger_->describe());
+  return text;
+}
+
+// The turns of all roots are agreed on by all of them, so this is a step of its own.
+void Pipeline::make_stagger() {
+  collectively(*comm_, [&] {
+    if (root_ < 0) return;
+    const bool off = setup_.stagger == kNoStagger || roots_->size() == 1;
+    stagger_ = forebay::make_stagger(
+        *roots_,
+        {.by = off ? StaggerBy::none : options_.stagger_by,
+         .group = setup_.stagger == kMeasureStagger ? StaggerOptions::kAuto : setup_.stagger,
+         .limit = options_.timeout},
+        progress_.get());
+  });
 }
 
 }  // namespace forebay

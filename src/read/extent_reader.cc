@@ -1,5 +1,7 @@
 #include "read/extent_reader.hpp"
 
+#include <utility>
+
 #include "core/clock.hpp"
 #include "core/log.hpp"
 

@@ -37,12 +37,9 @@
 
 #include "comm/progress_thread.hpp"
 #include "forebay/communicator.hpp"
+#include "forebay/options.hpp"
 
 namespace forebay {
-
-enum class StaggerBy : std::uint8_t { none, token, ticket };
-
-std::string_view to_string(StaggerBy by);
 
 /// Used by one thread (the reading thread of a root). Destruction leaves.
 class Stagger {
