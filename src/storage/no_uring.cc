@@ -1,4 +1,5 @@
 // What stands in for io_uring where Forebay is built without liburing.
+#ifndef FOREBAY_URING
 
 #include <cerrno>
 
@@ -18,3 +19,4 @@ std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file, 
 
 }  // namespace forebay
 
+#endif

@@ -1,15 +1,21 @@
 // Bulk reads of files that fail, lie or never answer.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "forebay/error.hpp"
 #include "storage/bulk_reader.hpp"
+#include "storage/engine_choice.hpp"
 #include "storage/failing_file.hpp"
+#include "storage/uring_bulk_reader.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
@@ -17,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::counting_bytes;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Error error_of(const std::function<void()>& call) {
@@ -59,6 +66,27 @@ class StalledFile final : public File {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool released_ = false;
+};
+
+/// Eight pages of a file, mapped with a ninth that does not exist: reading it fails.
+class MappingPastTheEnd {
+ public:
+  explicit MappingPastTheEnd(std::size_t page) : page_(page) {
+    test::write_bytes(folder_.file("pages"), counting_bytes(8 * page));
+    const int fd = ::open(folder_.file("pages").c_str(), O_RDONLY);
+    address_ = ::mmap(nullptr, 9 * page, PROT_READ, MAP_SHARED, fd, 0);
+    ::close(fd);
+  }
+  ~MappingPastTheEnd() { ::munmap(address_, 9 * page_); }
+
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(address_), 8 * page_};
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+  std::size_t page_;
+  void* address_ = nullptr;
 };
 
 class BulkFailureTest : public ::testing::Test {
@@ -111,6 +139,45 @@ TEST_F(BulkFailureTest, MmapRefusesAFileWithoutMapping) {
   const Error error = error_of([&] { make_bulk_reader(file, Engine::mmap, {}); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("--engine pread"));
+}
+
+// /proc/self/mem is a file with holes that cannot be read: a real EIO from a real descriptor.
+TEST_F(BulkFailureTest, ErrorsOfTheKernelNameFileAndOffset) {
+  constexpr std::size_t kPage = 4096;
+  const MappingPastTheEnd memory(kPage);
+  const auto begin = reinterpret_cast<std::uint64_t>(memory.bytes().data());
+  const auto file = open_file("/proc/self/mem", Engine::pread);
+  for (const Engine engine : {Engine::pread, Engine::uring}) {
+    if (engine == Engine::uring && probe_uring() != 0) continue;
+    const auto reader = make_bulk_reader(file, engine, {.depth = 4, .request_bytes = kPage});
+    std::vector<std::byte> out(9 * kPage);
+    const ReadRequest good{begin, std::span(out).first(8 * kPage)};
+    const ReadRequest bad{begin + 100, std::span(out).first(8 * kPage)};
+    reader->read({&good, 1}, [](std::size_t) {});
+    EXPECT_TRUE(std::ranges::equal(memory.bytes(), good.into));
+    const Error error = error_of([&] { reader->read({&bad, 1}, [](std::size_t) {}); });
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_EQ(error.where().file, "/proc/self/mem");
+    EXPECT_EQ(error.where().offset, begin + 8 * kPage);
+    EXPECT_FALSE(reader->abandoned());
+    reader->read({&good, 1}, [](std::size_t) {});
+  }
+}
+
+TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder.file("data"), bytes_);
+  const auto file = open_file(folder.file("data"), Engine::uring);
+  for (const int reason : {EPERM, ENOSYS, ENOMEM}) {
+    const auto probe = [&] { return reason; };
+    const Error error = error_of([&] { make_uring_reader(file, {}, probe); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("io_uring"), HasSubstr("--engine pread")));
+    const EngineChoice choice = choose_engine(*file, probe);
+    EXPECT_EQ(choice.engine, Engine::pread);
+    EXPECT_THAT(choice.reason, HasSubstr("io_uring is not available"));
+  }
+  EXPECT_EQ(choose_engine(*file_).engine, Engine::pread);
 }
 
 TEST_F(BulkFailureTest, UringRefusesAFileInMemoryAndNamesTheOtherEngine) {
