@@ -133,8 +133,8 @@ bool counts_are_known(const TreeFacts& facts) {
   return facts.entries == facts.leaf_pages && facts.overflow_pages == 0;
 }
 
-LeafTable count_leaves(const TreeFacts& facts, std::span<const PageNumber> leaves,
-                       BulkReader& reader, const DamageExplainer& explainer) {
+ScanPart count_leaves(const TreeFacts& facts, std::span<const PageNumber> leaves,
+                      BulkReader& reader, const DamageExplainer& explainer) {
   LeafTableBuilder builder(facts.tree_flags);
   if (counts_are_known(facts)) {
     for (const PageNumber leaf : leaves) builder.add({.page = leaf, .records = 1, .runs = {}});
@@ -153,22 +153,23 @@ LeafTable count_leaves(const TreeFacts& facts, std::span<const PageNumber> leave
   return builder.finish();
 }
 
-std::vector<std::byte> to_bytes(const LeafTable& part) {
+std::vector<std::byte> to_bytes(const ScanPart& part) {
   ByteWriter out;
   part.write(out);
   return out.take();
 }
 
-LeafTable part_from_bytes(std::span<const std::byte> bytes, const TreeFacts& facts) {
+ScanPart part_from_bytes(std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
   ByteReader in(bytes);
-  LeafTable part = LeafTable::read(in, facts.entries, facts.leaf_pages);
+  ScanPart part = LeafTable::read(in, kMost, kMost);
   in.end();
   return part;
 }
 
-std::unique_ptr<TableLeaves> join_parts(const TreeFacts& facts, std::span<const LeafTable> parts) {
+std::unique_ptr<TableLeaves> join_parts(const TreeFacts& facts, std::span<const ScanPart> parts) {
   LeafTable whole;
-  for (const LeafTable& part : parts) whole.append(part);
+  for (const ScanPart& part : parts) whole.append(part);
   if (whole.samples() != facts.entries || whole.leaves() != facts.leaf_pages) {
     refuse_sum(facts, whole.samples(), whole.leaves());
   }

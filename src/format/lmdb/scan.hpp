@@ -6,7 +6,7 @@
 //   every root   join_parts()    the parts of all roots, in the order of the leaves
 //
 // All of it is local; who sends what to whom is the caller's business. The result is a table like
-// that of a sidecar, and becomes one by make_table_sidecar().
+// that of a sidecar, and becomes one by table_sidecar().
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,9 @@
 
 namespace forebay::lmdb {
 
+/// Some of the leaves, looked at: what a root finds out and sends to the others.
+using ScanPart = LeafTable;
+
 /// Pages of all leaves in key order. Reads branch pages only, at most as many as the header counts.
 /// Throws corrupt when the tree is not as deep or as large as its header says; io, changed.
 std::vector<PageNumber> list_leaves(Database& database);
@@ -33,15 +36,15 @@ bool counts_are_known(const TreeFacts& facts);
 /// Looks at `leaves`, a contiguous part of what list_leaves() returned, through `reader`. Samples
 /// are numbered from 0 in the part. Memory: some 20 MiB, and the result.
 /// Throws corrupt (as `explainer` says), io.
-LeafTable count_leaves(const TreeFacts& facts, std::span<const PageNumber> leaves,
-                       BulkReader& reader, const DamageExplainer& explainer);
+ScanPart count_leaves(const TreeFacts& facts, std::span<const PageNumber> leaves,
+                      BulkReader& reader, const DamageExplainer& explainer);
 
 /// Flat and self-contained; from bytes it throws corrupt on anything that cannot be a part.
-std::vector<std::byte> to_bytes(const LeafTable& part);
-LeafTable part_from_bytes(std::span<const std::byte> bytes, const TreeFacts& facts);
+std::vector<std::byte> to_bytes(const ScanPart& part);
+ScanPart part_from_bytes(std::span<const std::byte> bytes);
 
 /// The leaves of the whole tree. `parts` are all parts in order.
 /// Throws corrupt when they do not add up to what the tree's header says.
-std::unique_ptr<TableLeaves> join_parts(const TreeFacts& facts, std::span<const LeafTable> parts);
+std::unique_ptr<TableLeaves> join_parts(const TreeFacts& facts, std::span<const ScanPart> parts);
 
 }  // namespace forebay::lmdb
