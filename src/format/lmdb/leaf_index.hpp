@@ -20,11 +20,9 @@
 // ends where the index says, the run's own header, and that neighbouring leaves ascend.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,6 +80,7 @@ class LeafIndex final : public RecordIndex {
   std::size_t segment_of(std::uint64_t sample) const;
   void ensure(std::size_t segment);
   void fill(std::size_t segment);
+  void write_segment(std::size_t segment);
   void wait_ready(std::size_t segment) const;
   Position position_of(std::uint64_t sample);
   void advance(Position& position);
@@ -89,10 +88,11 @@ class LeafIndex final : public RecordIndex {
 
   void check_header(const Position& at, std::span<const std::byte> page) const;
   void check_first_touch(const Position& at, const Page& page) const;
-  void unpack_leaf(const Position& at, std::uint64_t end, const ExtentBytes& bytes,
-                   const RecordSink& sink);
-  std::span<const std::byte> run_value(const Position& at, unsigned slot, const Node& node,
-                                       const ExtentBytes& bytes) const;
+  void check_run(const Position& at, unsigned slot, const Node& node) const;
+  void unpack_leaf(const Position& at, const Page& page, std::uint64_t first, std::uint64_t end,
+                   const ExtentBytes& bytes, const RecordSink& sink) const;
+  std::span<const std::byte> run_value(const Node& node, const ExtentBytes& bytes) const;
+  [[noreturn]] void refuse_nested(const Position& at, std::uint64_t sample, const Node& node) const;
 
   std::unique_ptr<LeafProducer> producer_;
   std::span<const Segment> directory_;
@@ -102,9 +102,8 @@ class LeafIndex final : public RecordIndex {
   Header* header_ = nullptr;
   std::uint32_t* states_ = nullptr;
   Leaf* leaves_ = nullptr;
-  std::uint64_t* cells_ = nullptr;       ///< null when the tree has no overflow pages
-  std::size_t last_segment_ = 0;         ///< where the previous call ended
-  std::span<const std::byte> last_key_;  ///< of the leaf before, in the same unpack()
+  std::uint64_t* cells_ = nullptr;  ///< null when the tree has no overflow pages
+  std::size_t last_segment_ = 0;    ///< where the previous call ended
 };
 
 }  // namespace forebay::lmdb

@@ -70,7 +70,7 @@ class LeafProducer {
   /// Starts of the segments, then one entry for the end: its numbers are those of all records and
   /// all leaves. Empty data sets have the end only. No segment is empty.
   virtual std::span<const Segment> directory() const = 0;
-  /// Hands the leaves of `segment` to `sink`, in order. Throws IndexMismatch where its own data are
+  /// Hands the leaves of `segment` to `sink`, in order. Throws corrupt where its own data are
   /// impossible, and what `sink` throws. Page numbers are not bounded here: the caller does that.
   virtual void expand(std::size_t segment, const LeafSink& sink) = 0;
   /// What the producer knows of the keys; null when it has the leaves from the tree itself.

@@ -20,6 +20,6 @@ struct TreeFacts {
 };
 
 /// Of a database that passed its opening checks, so the counts are bounded by the file's pages.
-TreeFacts facts_of(const Database& database);
+TreeFacts facts_of(Database& database);
 
 }  // namespace forebay::lmdb
