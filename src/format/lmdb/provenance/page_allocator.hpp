@@ -42,6 +42,9 @@
 
 namespace forebay::lmdb {
 
+/// Branches store page numbers of 48 bits.
+inline constexpr PageNumber kMaxPageNumber = (PageNumber{1} << 48) - 1;
+
 /// A value. One thread at a time. Methods that allocate throw corrupt when the free list would
 /// need a second page, which no build of the recipe's kind makes.
 class PageAllocator {

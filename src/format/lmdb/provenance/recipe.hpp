@@ -47,6 +47,14 @@ inline constexpr unsigned kMetaPages = 2;          ///< before the first page of
 inline constexpr std::uint32_t kMaxKeySize = 511;  ///< of liblmdb as everybody builds it
 inline constexpr std::uint64_t kMaxRecipeRecords = std::uint64_t{1} << 48;
 
+/// Bytes of a page for nodes and their slots.
+constexpr std::uint32_t page_room(std::uint32_t page_size) {
+  return page_size - static_cast<std::uint32_t>(kPageHeaderSize);
+}
+
+/// The first child of a branch has no key: a slot and a header.
+inline constexpr std::uint32_t kFirstChildBytes = 2 + static_cast<std::uint32_t>(kNodeHeaderSize);
+
 /// What a record takes of pages. LMDB rounds nodes to even sizes and runs to whole pages, so
 /// records of slightly different lengths may have one footprint, and then lie as if all were equal.
 struct Footprint {

@@ -1,11 +1,11 @@
 // The tree that records are appended to: its right edge, which is all that insertions in key order
 // can change.
 //
-//          root   [ o o o o ]            o  children; the last one is on the right edge
-//                   final  \
+//          root    [ o o o o ]           o  children; the last one lies on the right edge
+//                          |
 //          branch        [ o o ]         A put goes down the edge. Every page of it that is not
-//                      final  \          dirty yet is touched first, from the root to the leaf.
-//          leaf             [ r r r ]    r  records
+//                            |           dirty yet is touched first, from the root to the leaf.
+//          leaf            [ r r r ]     r  records
 //
 // A record that does not fit splits the leaf: a sibling is allocated to its right, then a new root
 // when the leaf was the root, then the sibling is linked into the parent, which may have to be
@@ -63,13 +63,12 @@ class RecordTree {
   };
 
   void touch_edge(PageAllocator& pages);
-  void start(PageAllocator& pages);
   void split_leaf(PageAllocator& pages);
   void split_branch(PageAllocator& pages, unsigned level);
   void link(PageAllocator& pages, unsigned level);
   void add_root(PageAllocator& pages);
   void place(PageAllocator& pages, std::uint32_t count);
-  EdgePage new_page(PageAllocator& pages) const;
+  static EdgePage new_page(PageAllocator& pages);
 
   Footprint record_;
   std::uint32_t room_;  ///< of an empty page

@@ -1,0 +1,4 @@
+#include "format/lmdb/provenance/infer.hpp"
+
+namespace forebay::lmdb {
+}
