@@ -23,11 +23,10 @@ constexpr std::uint32_t max_node(std::uint32_t page_size) {
   return (page_room(page_size) / 2 & ~std::uint32_t{1}) - kSlotBytes;
 }
 
-void check(std::uint64_t value, std::uint64_t least, std::uint64_t most, const char* name) {
-  if (value >= least && value <= most) return;
-  throw Error(ErrorKind::corrupt,
-              fmt::format("recipe: {} is {}, not between {} and {}", name, value, least, most),
-              "make the provenance of the data set anew");
+std::string outside(std::uint64_t value, std::uint64_t least, std::uint64_t most,
+                    const char* name) {
+  if (value >= least && value <= most) return {};
+  return fmt::format("{} is {}, not between {} and {}", name, value, least, most);
 }
 
 }  // namespace
@@ -56,21 +55,26 @@ std::uint32_t max_children_per_branch(const Recipe& recipe) {
   return 1 + (page_room(recipe.page_size) - kFirstChildBytes) / footprint(recipe).branch_bytes;
 }
 
-void validate(const Recipe& recipe) {
-  check(recipe.page_size, kMinPageSize, kMaxPageSize, "the page size");
-  if (!std::has_single_bit(recipe.page_size)) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("recipe: the page size {} is no power of two", recipe.page_size),
-                "make the provenance of the data set anew");
+std::string impossible(const Recipe& recipe) {
+  if (!std::has_single_bit(recipe.page_size) || recipe.page_size < kMinPageSize ||
+      recipe.page_size > kMaxPageSize) {
+    return fmt::format("no database has pages of {} bytes", recipe.page_size);
   }
-  check(recipe.records, 1, kMaxRecipeRecords, "the number of records");
-  check(recipe.key_size, 1, kMaxKeySize, "the key size");
-  check(recipe.commit_every, 0, kMaxRecipeRecords, "the commit interval");
-  check(recipe.name.size(), 0, kMaxKeySize, "the length of the name");
-  // Page numbers of branches have 48 bits. Touched copies of pages take some of them, but a
-  // commit a record and 32 levels stay below the square of what is allowed here.
+  std::string fault = outside(recipe.key_size, 1, kMaxKeySize, "the key size");
+  if (fault.empty()) fault = outside(recipe.name.size(), 0, kMaxKeySize, "the length of the name");
+  if (fault.empty()) {
+    fault = outside(recipe.commit_every, 0, kMaxRecipeRecords, "the commit interval");
+  }
+  if (!fault.empty()) return fault;
+  // So that all pages have numbers of 48 bits, as branches store them.
   const std::uint64_t pages = 1 + std::uint64_t{footprint(recipe).run_pages};
-  check(recipe.records, 1, kMaxRecipeRecords / pages, "the number of records of that size");
+  return outside(recipe.records, 1, kMaxRecipeRecords / pages, "the number of records");
+}
+
+void validate(const Recipe& recipe) {
+  const std::string fault = impossible(recipe);
+  if (fault.empty()) return;
+  throw Error(ErrorKind::corrupt, "recipe: " + fault, "make the provenance of the data set anew");
 }
 
 std::vector<std::byte> to_bytes(const Recipe& recipe) {

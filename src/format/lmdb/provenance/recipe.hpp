@@ -64,7 +64,6 @@ struct Footprint {
   bool operator==(const Footprint&) const = default;
 };
 
-/// Sizes as validate() allows them.
 Footprint footprint(std::uint32_t key_size, std::uint32_t value_size, std::uint32_t page_size);
 Footprint footprint(const Recipe& recipe);
 
@@ -73,8 +72,10 @@ Footprint footprint(const Recipe& recipe);
 std::uint32_t max_records_per_leaf(const Recipe& recipe);
 std::uint32_t max_children_per_branch(const Recipe& recipe);
 
-/// Throws corrupt, naming the field that no database can have. A recipe that passes is safe to
-/// replay, whoever wrote it.
+/// What no database can have; empty when nothing. Only then are the functions above defined, and a
+/// replay is safe, whoever wrote the recipe.
+std::string impossible(const Recipe& recipe);
+/// Throws corrupt with what is impossible.
 void validate(const Recipe& recipe);
 
 /// At most kMaxRecipeBytes.

@@ -84,13 +84,13 @@ ReplayTotals Replay::totals() const {
 }
 
 void Replay::set_commit_every(std::uint64_t records) {
-  const std::uint64_t first = records == 0 ? recipe_.records : records;
-  const bool committed = put_ + until_commit_ != interval(recipe_) || put_ == recipe_.records;
-  if (committed || (put_ > 0 && put_ >= first)) {
+  Recipe changed = recipe_;
+  changed.commit_every = records;
+  if (put_ >= std::min(interval(recipe_), interval(changed))) {
     throw Error(ErrorKind::usage, "the replay has passed the first commit",
                 "change the interval of an earlier copy");
   }
-  recipe_.commit_every = records;
+  recipe_ = validated(changed);
   until_commit_ = interval(recipe_) - put_;
 }
 

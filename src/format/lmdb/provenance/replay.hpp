@@ -60,8 +60,10 @@ class Replay {
   ReplayTotals totals() const;
 
   const Recipe& recipe() const { return recipe_; }
-  /// Changes where the next commits lie. For a search: no commit was replayed yet that the new
-  /// interval would not have made as well. Throws usage otherwise.
+  /// Records put so far: some more than position(), those of the leaf that is not complete.
+  std::uint64_t records_put() const { return put_; }
+  /// Another commit interval from here on. For a search: throws usage once a commit was made, or
+  /// should have been made, and as validate().
   void set_commit_every(std::uint64_t records);
 
  private:
