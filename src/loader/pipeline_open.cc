@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"

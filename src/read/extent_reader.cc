@@ -48,7 +48,7 @@ std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t win
   }
   const Turns::Turn turn = turns_.take();
   const std::int64_t started = now_ns();
-  parts_.bulk->read(requests_, {});
+  parts_.bulk->read(requests_, [](std::size_t) {});
   totals_.read_ns += now_ns() - started;
   return memory;
 }
@@ -83,7 +83,7 @@ void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index,
         requests.push_back(
             {.offset = read.offset, .into = std::span(memory).subspan(read.place, read.length)});
       }
-      bulk->read(requests, {});
+      bulk->read(requests, [](std::size_t) {});
       return index->unpack(0, 1, PlannedBytes(plan, memory), sink);
     } catch (const IndexMismatch&) {
       // The reading thread will meet it as well, and say so.

@@ -52,7 +52,7 @@ void PreadBulkReader::read_here(std::span<const ReadRequest> requests, const Don
   for (std::size_t i = 0; i < requests.size(); ++i) {
     RequestSplitter pieces(requests.subspan(i, 1), piece_bytes_);
     while (!pieces.empty()) {
-      const Piece piece = pieces.next();
+      const ReadPiece piece = pieces.next();
       ++counters_.requests;
       file_->read(piece.offset, piece.into);
       counters_.bytes += piece.into.size();

@@ -13,7 +13,7 @@ ReadCrew::ReadCrew(std::shared_ptr<const File> file, const BulkOptions& options)
 void ReadCrew::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (work_.wait(lock, stop, [this] { return !pieces_.empty(); })) {
-    const Piece piece = pieces_.next();
+    const ReadPiece piece = pieces_.next();
     in_flight_.push_back(piece);
     lock.unlock();
     std::exception_ptr error;
@@ -79,8 +79,8 @@ BulkCounters ReadCrew::counters() const {
   return counters_;
 }
 
-void ReadCrew::finish(const Piece& piece, std::exception_ptr error) {
-  in_flight_.erase(std::ranges::find_if(in_flight_, [&](const Piece& other) {
+void ReadCrew::finish(const ReadPiece& piece, std::exception_ptr error) {
+  in_flight_.erase(std::ranges::find_if(in_flight_, [&](const ReadPiece& other) {
     return other.request == piece.request && other.offset == piece.offset;
   }));
   ++answered_;

@@ -40,7 +40,7 @@ class ReadCrew {
   BulkCounters counters() const;
 
  private:
-  void finish(const Piece& piece, std::exception_ptr error);
+  void finish(const ReadPiece& piece, std::exception_ptr error);
 
   const std::shared_ptr<const File> file_;
   const BulkOptions options_;
@@ -53,7 +53,7 @@ class ReadCrew {
   std::vector<std::uint64_t> missing_;  // bytes, by request
   std::size_t unfinished_ = 0;          // requests
   std::vector<std::size_t> finished_;   // requests that the caller has not heard of
-  std::vector<Piece> in_flight_;
+  std::vector<ReadPiece> in_flight_;
   std::uint64_t answered_ = 0;  // pieces, since construction
   std::exception_ptr error_;
   BulkCounters counters_;

@@ -24,9 +24,9 @@ RequestSplitter::RequestSplitter(std::span<const ReadRequest> requests, std::uin
   skip_empty();
 }
 
-Piece RequestSplitter::next() {
+ReadPiece RequestSplitter::next() {
   const ReadRequest& request = requests_[current_];
-  Piece piece;
+  ReadPiece piece;
   piece.request = current_;
   piece.offset = request.offset + taken_;
   const auto rest = request.into.subspan(taken_);

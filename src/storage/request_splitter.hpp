@@ -18,7 +18,7 @@
 namespace forebay {
 
 /// One read of the operating system: part of request number `request`.
-struct Piece {
+struct ReadPiece {
   std::size_t request = 0;
   std::uint64_t offset = 0;
   std::span<std::byte> into;
@@ -45,7 +45,7 @@ class RequestSplitter {
 
   bool empty() const { return current_ == requests_.size(); }
   /// Requires !empty().
-  Piece next();
+  ReadPiece next();
 
  private:
   void skip_empty();

@@ -58,7 +58,7 @@ class UringBulkReader final : public BulkReader {
 
  private:
   struct Slot {
-    Piece rest;       // what is still missing
+    ReadPiece rest;   // what is still missing
     int repeats = 0;  // answers in a row that brought nothing
     bool busy = false;
   };
@@ -143,7 +143,7 @@ void UringBulkReader::submit_pieces() {
 }
 
 void UringBulkReader::prepare(std::size_t slot) {
-  Piece& piece = slots_[slot].rest;
+  ReadPiece& piece = slots_[slot].rest;
   piece.direct = piece.direct && direct_.usable();
   io_uring_sqe& entry = ring_->entry();
   const int descriptor = piece.direct ? direct_.get() : file_->fd();
@@ -188,7 +188,7 @@ void UringBulkReader::take(const RingAnswer& answer) {
 }
 
 void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
-  Piece& rest = slot.rest;
+  ReadPiece& rest = slot.rest;
   counters_.bytes += count;
   missing_[rest.request] -= count;
   if (missing_[rest.request] == 0) finished_.push_back(rest.request);
@@ -201,7 +201,7 @@ void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
 
 // Returns when the read is worth another try.
 void UringBulkReader::take_refusal(Slot& slot, int error) {
-  Piece& rest = slot.rest;
+  ReadPiece& rest = slot.rest;
   if (error == 0) {
     throw end_of_file_error(file_->path(), rest.offset, rest.into.size(), file_->size());
   }

@@ -58,7 +58,9 @@ void expect_right_samples(const TestData& data, int ranks, int ranks_per_node,
   run_ranks(ranks, ranks_per_node, [&](const auto& comm) {
     Loader loader = Loader::open(comm, data.path, options);
     const StridedOrder order(data.records.size(), ranks, options.batch, loader.order().coalesce());
-    if (options.coalesce != 0) EXPECT_EQ(loader.order().coalesce(), options.coalesce);
+    if (options.coalesce != 0) {
+      EXPECT_EQ(order.coalesce(), options.coalesce);
+    }
     std::uint64_t iteration = 0;
     while (const auto batch = loader.next()) {
       ASSERT_EQ(batch->iteration(), iteration++);
