@@ -21,7 +21,8 @@
 // read needs no other root to finish: reads are finite, and a StaggerTurn gives its place back
 // however it ends. Tokens travel in the order (turn, place in the ring): the first root in that
 // order that has not read yet has all buffers that it needs, since what it waits for lies before
-// it. A root that leaves tells its neighbour; one that dies or fails is seen by give_up.
+// it. A root that leaves tells its neighbour; one that dies or fails is seen by give_up, where its
+// failure has to be known before it leaves.
 // Between acquire and release a root must not wait for another root that may come later: with
 // `ticket` a hand-off cursor has to be received before the turn is acquired.
 //

@@ -83,9 +83,10 @@ bool TicketStagger::wait_for(std::uint64_t ticket, const GiveUp& give_up) {
   Pace pace;
   for (;;) {
     const auto finished = finished_->load(give_up);
-    if (finished && ticket < *finished + group) return true;
+    // In this order: where all give up, tickets that were drawn in vain let nobody in.
     if (give_up && give_up()) break;
     if (!finished) return free_ = true;
+    if (ticket < *finished + group) return true;
     if (steady_clock::now() >= deadline) {
       finished_->add(1);
       throw Error(

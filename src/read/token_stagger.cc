@@ -71,6 +71,8 @@ bool TokenStagger::acquire(std::uint64_t turn, const GiveUp& give_up) {
   if (!ring_.alone() && !begins && !predecessor_left_ && !receive_token(turn, give_up)) {
     return false;
   }
+  // What has just come may be the farewell of a root that gives up for the same reason.
+  if (give_up && give_up()) return false;
   turn_ = turn;
   started_ = true;
   holding_ = true;
