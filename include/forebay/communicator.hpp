@@ -43,8 +43,8 @@ enum class SharedMemoryKind : std::uint8_t { posix, mpi };
 using GiveUp = std::function<bool()>;
 
 /// One number that belongs to rank 0 and that any rank adds to. Made by share_counter().
-/// Thread-safe. Destruction ends this rank's part: once rank 0 has ended its own, the others find
-/// the number gone, now or at their next call.
+/// Thread-safe. Destruction ends this rank's part and may take a second, for ranks that do so at
+/// different times. Once rank 0 has ended its part, the others may find the number gone.
 class SharedCounter {
  public:
   virtual ~SharedCounter() = default;

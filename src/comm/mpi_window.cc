@@ -19,6 +19,7 @@ namespace forebay {
 namespace {
 
 constexpr std::chrono::seconds kLongestFarewell{5};
+constexpr std::chrono::seconds kLongestRemoteFarewell{1};
 
 /// All ranks of `comm` arrive here. Throws communication when one does not within 5 s.
 void meet(MPI_Comm comm) {
@@ -36,6 +37,15 @@ void meet(MPI_Comm comm) {
     set_mpi_gave_up();
     throw;
   }
+}
+
+/// Called by MPI_Finalize, through an attribute of MPI_COMM_SELF, in the reverse order of creation:
+/// the same on all ranks of a window. Libraries may crash over a window that nobody has freed.
+int free_at_finalize(MPI_Comm, int, void* window, void*) {
+  const std::unique_ptr<MPI_Win> handle(static_cast<MPI_Win*>(window));
+  if (*handle == MPI_WIN_NULL || mpi_gave_up()) return MPI_SUCCESS;
+  MPI_Win_unlock_all(*handle);
+  return MPI_Win_free(handle.get());
 }
 
 /// What MPI reads and writes during one addition.
@@ -135,13 +145,15 @@ MpiWindow::MpiWindow(MpiWindow&& other) noexcept
     : comm_(other.comm_),
       window_(std::exchange(other.window_, MPI_WIN_NULL)),
       bytes_(other.bytes_),
-      open_to_all_(other.open_to_all_) {}
+      open_to_all_(other.open_to_all_),
+      at_finalize_(other.at_finalize_) {}
 
 MpiWindow& MpiWindow::operator=(MpiWindow&& other) noexcept {
   std::swap(comm_, other.comm_);
   std::swap(window_, other.window_);
   std::swap(bytes_, other.bytes_);
   std::swap(open_to_all_, other.open_to_all_);
+  std::swap(at_finalize_, other.at_finalize_);
   return *this;
 }
 
@@ -151,16 +163,18 @@ MpiWindow::~MpiWindow() {
 }
 
 void MpiWindow::free() {
-  if (!mpi_is_over()) {
-    if (open_to_all_) MPI_Win_unlock_all(window_);
+  if (!mpi_is_over() && open_to_all_) {
+    MPI_Comm_delete_attr(MPI_COMM_SELF, at_finalize_);  // frees the window
+    MPI_Comm_free_keyval(&at_finalize_);
+  } else if (!mpi_is_over()) {
     MPI_Win_free(&window_);
   }
   window_ = MPI_WIN_NULL;
 }
 
-// The last one to arrive wants to free, and whoever has waited for 5 s wants to leak.
+// The last one to arrive wants to free, and whoever has waited too long wants to leak.
 bool MpiWindow::all_will_free() {
-  const auto deadline = std::chrono::steady_clock::now() + kLongestFarewell;
+  const auto deadline = std::chrono::steady_clock::now() + kLongestRemoteFarewell;
   const std::size_t place = farewell_after(bytes_.size());
   try {
     int ranks = 0;
@@ -258,6 +272,11 @@ void MpiWindow::open_to_all(std::size_t bytes) {
   check_mpi(MPI_Win_sync(window_), "MPI_Win_sync");
   meet(comm_);
   bytes_ = bytes_.first(bytes);
+  check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &at_finalize_, nullptr),
+            "MPI_Comm_create_keyval");
+  auto handle = std::make_unique<MPI_Win>(window_);
+  check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, at_finalize_, handle.get()), "MPI_Comm_set_attr");
+  static_cast<void>(handle.release());  // the callback takes it over
   open_to_all_ = true;
 }
 

@@ -20,7 +20,8 @@ class MpiWindow {
   static MpiWindow allocate_shared(MPI_Comm comm, std::size_t bytes);
   /// `bytes` of zeros a rank that the others may access by one-sided communication at any time
   /// (passive target, all locked). The destructor agrees with the other ranks, by numbers in the
-  /// memory of rank 0, waits for them at most 5 s, and else leaks the window.
+  /// memory of rank 0, and waits for them at most 1 s. Where they do not agree, the window stays
+  /// until MPI_Finalize, where all ranks meet.
   /// Throws communication where MPI cannot make such a window.
   static MpiWindow allocate(MPI_Comm comm, std::size_t bytes);
 
@@ -40,7 +41,7 @@ class MpiWindow {
 
   /// Frees the window without waiting: for ranks that know that all others do the same.
   void free();
-  /// Leaves the window to MPI for as long as the process lives.
+  /// Leaves the window to MPI, until MPI_Finalize where allocate() has made it.
   void leak() { window_ = MPI_WIN_NULL; }
 
  private:
@@ -54,6 +55,7 @@ class MpiWindow {
   MPI_Win window_ = MPI_WIN_NULL;
   std::span<std::byte> bytes_;
   bool open_to_all_ = false;  ///< made by allocate(), up to its end
+  int at_finalize_ = MPI_KEYVAL_INVALID;
 };
 
 /// SharedMemory in an MPI-3 shared window. Collective over `comm`, whose handle is `handle`.

@@ -1,6 +1,6 @@
 // A SharedCounter that works wherever messages do: rank 0 answers.
 //
-//   rank r:  notice {r, k, n, answer?} --> rank 0: serve() adds --> message {k, before} --> rank r
+//   rank r:  notice {kind, r, k, n} --> rank 0: serve() adds --> message {k, before} --> rank r
 //
 // k numbers the requests of a rank, so that the answer to one that was given up is told from the
 // next. Requests are notices because rank 0 takes these from anybody at once.
@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "forebay/communicator.hpp"
 
@@ -33,16 +34,20 @@ class ServedCounter final : public SharedCounter {
 
  private:
   bool owns() const { return comm_->rank() == 0; }
-  void ask(std::uint64_t n, bool answer);
-  std::optional<std::uint64_t> answer();
+  void ask(std::uint64_t kind, std::uint64_t n);
+  std::optional<std::uint64_t> receive_answer();
+  bool is_gone();
+  void answer(std::span<const std::byte> request);
+  void wait_until_all_leave();
 
   std::shared_ptr<Communicator> comm_;
   std::chrono::milliseconds limit_;
   std::string why_;
   std::atomic<std::uint64_t> number_ = 0;  ///< at rank 0
+  std::vector<bool> left_;                 ///< at rank 0: who asks no more
   std::mutex mutex_;                       ///< one request, or one round of answers, at a time
   std::uint64_t asked_ = 0;
-  std::atomic<bool> gone_ = false;
+  bool gone_ = false;
 };
 
 }  // namespace forebay

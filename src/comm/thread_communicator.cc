@@ -52,34 +52,22 @@ class SharedByThreads final : public SharedMemory {
   std::shared_ptr<AnonymousMemory> memory_;
 };
 
-/// The number of a counter, and whether rank 0 still has it.
-struct ThreadNumber {
-  std::atomic<std::uint64_t> value = 0;
-  std::atomic<bool> gone = false;
-};
+using ThreadNumber = std::atomic<std::uint64_t>;
 
 class CounterOfThreads final : public SharedCounter {
  public:
-  CounterOfThreads(std::shared_ptr<ThreadNumber> number, bool owner)
-      : number_(std::move(number)), owner_(owner) {}
-  CounterOfThreads(const CounterOfThreads&) = delete;
-  CounterOfThreads& operator=(const CounterOfThreads&) = delete;
-  ~CounterOfThreads() override {
-    if (owner_) number_->gone = true;
-  }
+  explicit CounterOfThreads(std::shared_ptr<ThreadNumber> number) : number_(std::move(number)) {}
 
   std::optional<std::uint64_t> fetch_add(std::uint64_t n, const GiveUp&) override {
-    if (number_->gone) return std::nullopt;
-    return number_->value.fetch_add(n);
+    return number_->fetch_add(n);
   }
-  void add(std::uint64_t n) override { number_->value.fetch_add(n); }
+  void add(std::uint64_t n) override { number_->fetch_add(n); }
   bool serve() override { return false; }
   bool needs_serving() const override { return false; }
-  std::string describe() const override { return "an atomic number of this process"; }
+  std::string describe() const override { return "a number of this process"; }
 
  private:
   std::shared_ptr<ThreadNumber> number_;
-  bool owner_;
 };
 
 void copy(std::span<std::byte> to, const void* from) {
@@ -270,12 +258,12 @@ std::unique_ptr<SharedMemory> ThreadCommunicator::share(std::size_t bytes, Share
 
 std::unique_ptr<SharedCounter> ThreadCommunicator::share_counter() {
   std::shared_ptr<ThreadNumber> number;
-  if (rank_ == 0) number = std::make_shared<ThreadNumber>();
+  if (rank_ == 0) number = std::make_shared<ThreadNumber>(0);
   const std::shared_ptr<ThreadNumber> mine = number;
   world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
     number = *static_cast<const std::shared_ptr<ThreadNumber>*>(shown[0]);
   });
-  return std::make_unique<CounterOfThreads>(std::move(number), rank_ == 0);
+  return std::make_unique<CounterOfThreads>(std::move(number));
 }
 
 void ThreadCommunicator::send_notice(int to, Bytes message) {

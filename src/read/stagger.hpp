@@ -21,12 +21,15 @@
 // read needs no other root to finish: reads are finite, and a StaggerTurn gives its place back
 // however it ends. Tokens travel in the order (turn, place in the ring): the first root in that
 // order that has not read yet has all buffers that it needs, since what it waits for lies before
-// it. A root that leaves tells its neighbour; one that dies or fails is seen by give_up.
+// it. A root that leaves tells its neighbour; one that dies or fails is seen by give_up, where its
+// failure has to be known before it leaves.
 // Between acquire and release a root must not wait for another root that may come later: with
 // `ticket` a hand-off cursor has to be received before the turn is acquired.
 //
-// How many read at once: n, and after roots have left, or a wait was given up, at most as many more
-// as have done so.
+// How many read at once: n. After a root has left before the end of the data, more may: with
+// `token` the successor of that root no longer waits, and is ahead of its ring by as many turns as
+// it has buffers; with `ticket` everyone reads at once after the root that holds the counters has
+// left, and one more for each root that gave up waiting.
 #pragma once
 
 #include <chrono>
@@ -69,7 +72,8 @@ struct StaggerOptions {
   StaggerBy by = StaggerBy::none;
   int group = kAuto;                ///< n, roots that read at once
   std::uint64_t end_turn = kNoEnd;  ///< no root reads in this turn or later
-  std::chrono::milliseconds limit{std::chrono::minutes(10)};  ///< for one wait
+  /// For one wait. Other roots may wait for buffers, so it covers what consumers compute as well.
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};
 };
 
 /// The same options on every rank of `roots`. Where the counter needs serving, `progress` does it
