@@ -29,18 +29,6 @@ class NoStagger final : public Stagger {
 
 }  // namespace
 
-std::string_view to_string(StaggerBy by) {
-  switch (by) {
-    case StaggerBy::none:
-      return "none";
-    case StaggerBy::token:
-      return "token";
-    case StaggerBy::ticket:
-      return "ticket";
-  }
-  return "?";
-}
-
 std::unique_ptr<Stagger> make_stagger(Communicator& roots, const StaggerOptions& options,
                                       ProgressThread* progress) {
   if (options.group < 0) {

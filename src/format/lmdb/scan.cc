@@ -16,7 +16,7 @@ constexpr std::uint64_t kRequestBytes = std::uint64_t{1} << 20;
 
 /// The pages below `parents`, which are branches.
 std::vector<PageNumber> children(Database& database, std::span<const PageNumber> parents,
-                                 std::uint64_t most) {
+                                 std::uint64_t most, std::uint32_t* max_children) {
   std::vector<PageNumber> pages;
   for (const PageNumber parent : parents) {
     const Page page = database.pages().tree_page(parent);
@@ -25,6 +25,7 @@ std::vector<PageNumber> children(Database& database, std::span<const PageNumber>
       page.damaged(fmt::format("the tree has more than the {} pages of its header", most));
     }
     for (unsigned slot = 0; slot < page.count(); ++slot) pages.push_back(page.child(slot));
+    if (max_children != nullptr) *max_children = std::max(*max_children, page.count());
   }
   return pages;
 }
@@ -110,7 +111,7 @@ class LeafBatch {
 
 }  // namespace
 
-std::vector<PageNumber> list_leaves(Database& database) {
+std::vector<PageNumber> list_leaves(Database& database, std::uint32_t* max_children) {
   const TreeHeader& tree = database.tree().header();
   if (tree.empty()) return {};
   std::vector<PageNumber> pages{tree.root};
@@ -118,7 +119,8 @@ std::vector<PageNumber> list_leaves(Database& database) {
   for (unsigned level = 1; level < tree.depth; ++level) {
     branches += pages.size();
     const bool last = level + 1U == tree.depth;
-    pages = children(database, pages, last ? tree.leaf_pages : tree.branch_pages - branches);
+    pages = children(database, pages, last ? tree.leaf_pages : tree.branch_pages - branches,
+                     max_children);
   }
   if (pages.size() != tree.leaf_pages || branches != tree.branch_pages) {
     throw database.pages().explain(

@@ -26,7 +26,8 @@ using ScanPart = LeafTable;
 
 /// Pages of all leaves in key order. Reads branch pages only, at most as many as the header counts.
 /// Throws corrupt when the tree is not as deep or as large as its header says; io, changed.
-std::vector<PageNumber> list_leaves(Database& database);
+/// `max_children`, where wanted, becomes the most children that any branch has.
+std::vector<PageNumber> list_leaves(Database& database, std::uint32_t* max_children = nullptr);
 
 /// Whether the counts in the header alone say what is on each leaf: one record, no overflow runs.
 /// count_leaves() then reads nothing, and no sidecar can be made of the result: nothing is known of

@@ -123,7 +123,7 @@ Recipe base_recipe(const DatabaseFacts& facts) {
 
 }  // namespace
 
-DatabaseFacts recipe_facts_of(Database& database) {
+DatabaseFacts recipe_facts(Database& database) {
   const Meta& meta = database.snapshot().meta();
   DatabaseFacts facts;
   facts.name = database.name();
@@ -165,7 +165,7 @@ std::optional<Recipe> infer_recipe(const DatabaseFacts& facts, const UniformLayo
 }
 
 std::optional<Recipe> infer_recipe(Database& database, const RecipeHints& hints) {
-  const DatabaseFacts facts = recipe_facts_of(database);
+  const DatabaseFacts facts = recipe_facts(database);
   return infer_recipe(facts, walk_layout(database), hints);
 }
 

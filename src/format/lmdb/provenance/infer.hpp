@@ -37,7 +37,7 @@ struct DatabaseFacts {
 };
 
 /// Reads the first leaf. The sizes are 0 in an empty database. Throws as Tree.
-DatabaseFacts recipe_facts_of(Database& database);
+DatabaseFacts recipe_facts(Database& database);
 
 /// A recipe whose replay is `layout` and `facts` exactly. Nothing where there is none, because the
 /// database was built in another way, or where finding it would take longer than replaying all its

@@ -40,6 +40,8 @@ class KeyFacts final : public KeyWitness {
   std::string contradicts(const LeafKeys& keys, std::uint32_t records) const override;
 
   const KeyRule& rule() const { return rule_; }
+  /// Whether there is anything that a leaf could contradict.
+  bool known() const { return rule_.kind != KeyRule::Kind::none || has_digests(); }
   bool has_digests() const { return !digests_.empty(); }
   std::uint64_t memory_bytes() const { return digests_.capacity() * sizeof(std::uint32_t); }
   /// Leaves that could be mistaken stay distinguishable by the rule alone. Does nothing without it.

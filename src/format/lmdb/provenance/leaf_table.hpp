@@ -41,8 +41,7 @@ class LeafTable {
   const std::vector<SegmentGroup>& groups() const { return groups_; }
   std::span<const std::byte> bodies() const { return bodies_; }
   const KeyFacts& keys() const { return keys_; }
-  /// Whether the keys of every leaf are known well enough to check leaves by.
-  bool has_keys() const { return keys_.rule().kind != KeyRule::Kind::none || keys_.has_digests(); }
+  bool has_keys() const { return keys_.known(); }
   std::uint64_t memory_bytes() const;
 
   void append(const EncodedSegment& segment);

@@ -22,6 +22,12 @@ std::vector<PageNumber> read_list(NumberReader& in) {
   return pages;
 }
 
+std::vector<PageNumber> read_falling_list(NumberReader& in) {
+  std::vector<PageNumber> pages = read_list(in);
+  std::sort(pages.begin(), pages.end(), std::greater<>());
+  return pages;
+}
+
 }  // namespace
 
 void PageAllocator::begin() {
@@ -106,11 +112,10 @@ PageAllocator PageAllocator::read(NumberReader& in, std::uint32_t page_size) {
   for (Record& record : pages.records_) {
     record.id = in.get(next_id, kMaxPageNumber, "the key of a free-list record");
     record.room = in.get(0, kMaxFreePages, "the room of a free-list record");
-    record.pages = read_list(in);
+    record.pages = read_falling_list(in);
     next_id = record.id + 1;
   }
-  pages.head_ = read_list(in);
-  std::sort(pages.head_.begin(), pages.head_.end(), std::greater<>());
+  pages.head_ = read_falling_list(in);
   pages.loaded_ = in.get(0, kMaxPageNumber, "the free-list record loaded last");
   pages.freed_ = read_list(in);
   pages.check_free_leaf();

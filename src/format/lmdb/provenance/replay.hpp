@@ -54,7 +54,8 @@ class Replay {
 
   /// Records of the leaves given out so far: the number of the first record of the next leaf.
   std::uint64_t position() const { return position_; }
-  /// State after the leaf given out last. At most kMaxCheckpointBytes; usually some hundred.
+  /// State after the leaf given out last. At most kMaxCheckpointBytes; some hundred
+  /// except at the end.
   std::vector<std::byte> checkpoint() const;
   /// After next() returned false. Throws usage before.
   ReplayTotals totals() const;

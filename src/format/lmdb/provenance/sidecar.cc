@@ -7,6 +7,7 @@
 
 #include "forebay/error.hpp"
 #include "format/lmdb/provenance/leaf_table.hpp"
+#include "format/lmdb/provenance/recipe_leaves.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -51,17 +52,29 @@ std::string fault_of(std::span<const std::byte> bytes, const SidecarHeader& head
 }
 
 std::unique_ptr<LeafProducer> read_table(ByteReader& in, const TreeFacts& facts) {
-  LeafTable table = LeafTable::read(in, facts.entries, facts.leaf_pages);
-  in.end();
-  if (table.samples() != facts.entries || table.leaves() != facts.leaf_pages) {
+  return std::make_unique<TableLeaves>(LeafTable::read(in, facts.entries, facts.leaf_pages));
+}
+
+std::unique_ptr<LeafProducer> read_recipe(ByteReader& in, const TreeFacts& facts) {
+  auto leaves = RecipeLeaves::read(in);
+  const Recipe& recipe = leaves->recipe();
+  if (recipe.records != facts.entries || recipe.page_size != facts.page_size) {
+    throw Error(ErrorKind::corrupt, "its recipe is for another tree");
+  }
+  return leaves;
+}
+
+/// Throws corrupt when the leaves as a whole cannot be those of the tree.
+void check_leaves(const LeafProducer& leaves, const TreeFacts& facts) {
+  const Segment end = leaves.directory().back();
+  if (end.first_sample != facts.entries || end.first_leaf != facts.leaf_pages) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("it has {} records on {} leaves, the tree has {} on {}",
-                            table.samples(), table.leaves(), facts.entries, facts.leaf_pages));
+                            end.first_sample, end.first_leaf, facts.entries, facts.leaf_pages));
   }
-  if (!table.has_keys() && facts.entries > 0) {
+  if (leaves.witness() == nullptr && facts.entries > 0) {
     throw Error(ErrorKind::corrupt, "it says nothing about the keys");
   }
-  return std::make_unique<TableLeaves>(std::move(table));
 }
 
 SidecarResult read_sidecar(std::span<const std::byte> bytes, const TreeFacts& facts) {
@@ -74,13 +87,20 @@ SidecarResult read_sidecar(std::span<const std::byte> bytes, const TreeFacts& fa
     return {.problem = fmt::format("it was made for another state of the data set ({}, now {})",
                                    printable_key(fingerprint, 300), facts.fingerprint)};
   }
+  SidecarResult result;
   switch (static_cast<SidecarForm>(header.form)) {
     case SidecarForm::table:
-      return {.leaves = read_table(in, facts)};
-    case SidecarForm::recipe:
+      result.leaves = read_table(in, facts);
       break;
+    case SidecarForm::recipe:
+      result.leaves = read_recipe(in, facts);
+      break;
+    default:
+      return {.problem = fmt::format("its form {} is unknown", header.form)};
   }
-  return {.problem = fmt::format("its form {} is unknown", header.form)};
+  in.end();
+  check_leaves(*result.leaves, facts);
+  return result;
 }
 
 }  // namespace

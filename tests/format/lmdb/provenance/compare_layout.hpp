@@ -46,7 +46,7 @@ inline testing::AssertionResult agrees(lmdb::Replay replay, const lmdb::UniformL
 }
 
 inline testing::AssertionResult agrees(const lmdb::Recipe& recipe, lmdb::Database& database) {
-  return agrees(lmdb::Replay(recipe), lmdb::walk_layout(database), lmdb::facts_of(database).totals);
+  return agrees(lmdb::Replay(recipe), lmdb::walk_layout(database), lmdb::recipe_facts(database).totals);
 }
 
 }  // namespace forebay::test
