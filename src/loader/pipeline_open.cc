@@ -13,6 +13,8 @@
 #include "loader/pipeline.hpp"
 #include "read/coalesce.hpp"
 #include "read/extent_reader.hpp"
+#include "read/handoff_reader.hpp"
+#include "read/scattered_index.hpp"
 #include "read/walk_reader.hpp"
 
 namespace forebay {
@@ -281,13 +283,29 @@ void Pipeline::start() {
 }
 
 std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& turns) {
+  const GiveUp give_up = [end = end_signal_] { return (*end)(); };
+  if (setup_.locate == Locate::handoff) {
+    HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(source),
+                       .plan = HandOffPlan(map_, options_.first_iteration, end_),
+                       .me = roots_->rank(),
+                       .link = CursorLink(roots_, options_.timeout),
+                       .give_up = give_up};
+    return std::make_unique<HandoffReader>(std::move(parts), *plan_, *stage_, root_, turns);
+  }
   if (!setup_.reads_extents()) {
     return std::make_unique<WalkReader>(source, *plan_, *stage_, root_, turns);
   }
   lmdb::Database& database = *data_.database;
+  PrepareIndex prepare;
+  if (setup_.locate == Locate::scatter) {
+    auto scattered = std::make_unique<ScatteredIndex>(database, map_, roots_, options_.timeout, give_up);
+    prepare = [index = scattered.get()](const WindowPart& part) { index->prepare(part); };
+    located_.index = std::move(scattered);
+  }
   BulkReader& bulk = *data_.bulk;
   ExtentReaderParts parts{.source = &source,
                           .index = std::move(located_.index),
+                          .prepare = std::move(prepare),
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); },
                           .bulk = std::move(data_.bulk),
                           .gap_bytes = options_.gap_bytes};

@@ -74,24 +74,19 @@ std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std:
   return legs;
 }
 
-HandOffPlan::HandOffPlan(std::vector<WindowPlan> groups, std::uint64_t first, std::uint64_t end)
-    : groups_(std::move(groups)), end_(end) {
-  for (const WindowPlan& group : groups_) roots_ += group.roots();
-  const std::uint64_t coalesce = groups_.front().order().coalesce();
+HandOffPlan::HandOffPlan(std::shared_ptr<const RootMap> map, std::uint64_t first, std::uint64_t end)
+    : map_(std::move(map)), end_(end) {
+  const std::uint64_t coalesce = map_->order().coalesce();
   first_window_ = first / coalesce;
   end_window_ = end / coalesce + (end % coalesce > 0 ? 1 : 0);
 }
 
 HandOffPlan::Pieces HandOffPlan::pieces_of_all(std::uint64_t window) const {
-  const std::uint64_t coalesce = groups_.front().order().coalesce();
+  const std::uint64_t coalesce = map_->order().coalesce();
   const std::uint64_t iterations = std::min(coalesce, end_ - window * coalesce);
   Pieces all;
-  for (const WindowPlan& group : groups_) {
-    for (int root = 0; root < group.roots(); ++root) {
-      auto& pieces = all.emplace_back(group.pieces(root, window, Phase::first, iterations));
-      const auto rest = group.pieces(root, window, Phase::rest, iterations);
-      pieces.insert(pieces.end(), rest.begin(), rest.end());
-    }
+  for (int root = 0; root < map_->roots(); ++root) {
+    all.push_back(map_->pieces(root, {window, Phase::whole, iterations}));
   }
   return all;
 }
@@ -108,7 +103,7 @@ std::vector<Leg> HandOffPlan::legs(int root, std::uint64_t window) const {
     ends.after = next.root;
     ends.after_position = next.position;
   }
-  return legs_of(pieces_of_all(window), root, groups_.front().order().entries(), ends);
+  return legs_of(pieces_of_all(window), root, map_->order().entries(), ends);
 }
 
 void CursorLink::send(int to, const lmdb::Cursor& cursor, std::uint64_t sample) {

@@ -24,7 +24,7 @@
 
 #include "forebay/communicator.hpp"
 #include "format/lmdb/cursor.hpp"
-#include "read/window_plan.hpp"
+#include "read/root_map.hpp"
 
 namespace forebay {
 
@@ -55,15 +55,13 @@ struct WindowEnds {
 std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std::uint64_t entries,
                          const WindowEnds& ends);
 
-/// The same from the plans of all groups of ranks that share a stage. Roots count group by group.
-/// Immutable; safe from any thread.
+/// The same from what all roots read. Immutable; safe from any thread.
 class HandOffPlan {
  public:
-  /// At least one group, all with the same order. Iterations [first, end) are delivered; windows
-  /// begin at multiples of C, and the first one is read whole.
-  HandOffPlan(std::vector<WindowPlan> groups, std::uint64_t first, std::uint64_t end);
+  /// Iterations [first, end) are delivered; windows begin at multiples of C, and the first one is
+  /// read whole.
+  HandOffPlan(std::shared_ptr<const RootMap> map, std::uint64_t first, std::uint64_t end);
 
-  int roots() const { return roots_; }
   std::uint64_t first_window() const { return first_window_; }
   std::uint64_t end_window() const { return end_window_; }
   /// The legs of `root` in `window`. Linear in the pieces of all roots.
@@ -73,8 +71,7 @@ class HandOffPlan {
   using Pieces = std::vector<std::vector<Piece>>;
   Pieces pieces_of_all(std::uint64_t window) const;
 
-  std::vector<WindowPlan> groups_;
-  int roots_ = 0;
+  std::shared_ptr<const RootMap> map_;
   std::uint64_t end_;
   std::uint64_t first_window_;
   std::uint64_t end_window_;

@@ -25,6 +25,11 @@ class LmdbSource final : public RecordSource {
 
   /// Where the next record is read: the position to hand to another process.
   const Cursor& cursor() const { return cursor_; }
+  /// Takes a position over, from this process or another one of the same snapshot.
+  void start_at(const Cursor& cursor) {
+    cursor_ = cursor;
+    position_ = cursor.sample;
+  }
   Database& database() { return database_; }
 
  private:
