@@ -298,7 +298,8 @@ std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& 
   lmdb::Database& database = *data_.database;
   PrepareIndex prepare;
   if (setup_.locate == Locate::scatter) {
-    auto scattered = std::make_unique<ScatteredIndex>(database, map_, roots_, options_.timeout, give_up);
+    auto scattered =
+        std::make_unique<ScatteredIndex>(database, map_, roots_, options_.timeout, give_up);
     prepare = [index = scattered.get()](const WindowPart& part) { index->prepare(part); };
     located_.index = std::move(scattered);
   }

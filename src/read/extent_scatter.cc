@@ -36,7 +36,7 @@ LocatedLeaf leaf_at(lmdb::Database& database, Cursor cursor) {
   return leaf;
 }
 
-LocatedPiece walk_piece(lmdb::Database& database, Cursor& cursor, const SampleRun& run) {
+LocatedPiece walk_piece(lmdb::Database& database, Cursor& cursor, const SampleRange& run) {
   LocatedPiece piece{.first_sample = run.first, .count = run.count, .leaves = {}};
   const std::uint64_t end = run.first + run.count;
   for (std::uint64_t sample = run.first; sample < end;) {
@@ -55,8 +55,8 @@ LocateLimits LocateLimits::of(const lmdb::Database& database) {
           .page_size = database.page_size()};
 }
 
-std::vector<SampleRun> sample_runs(std::span<const Piece> pieces, std::uint64_t entries) {
-  std::vector<SampleRun> runs;
+std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries) {
+  std::vector<SampleRange> runs;
   for (const Piece& piece : pieces) {
     for (std::uint64_t done = 0; done < piece.count;) {
       const std::uint64_t first = (piece.position + done) % entries;
@@ -73,9 +73,9 @@ std::vector<SampleRun> sample_runs(std::span<const Piece> pieces, std::uint64_t 
 }
 
 std::vector<LocatedPiece> walk_pieces(lmdb::Database& database, Cursor& cursor,
-                                      std::span<const SampleRun> runs) {
+                                      std::span<const SampleRange> runs) {
   std::vector<LocatedPiece> pieces;
-  for (const SampleRun& run : runs) pieces.push_back(walk_piece(database, cursor, run));
+  for (const SampleRange& run : runs) pieces.push_back(walk_piece(database, cursor, run));
   return pieces;
 }
 

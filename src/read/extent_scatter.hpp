@@ -56,20 +56,20 @@ struct LocateLimits {
   static LocateLimits of(const lmdb::Database& database);
 };
 
-struct SampleRun {
+struct SampleRange {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
-  bool operator==(const SampleRun&) const = default;
+  bool operator==(const SampleRange&) const = default;
 };
 
 /// The samples behind `pieces`: joined where they go on, cut where the data set begins anew.
-std::vector<SampleRun> sample_runs(std::span<const Piece> pieces, std::uint64_t entries);
+std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries);
 
 /// Walks the tree over the samples of each run, which lie inside the data set. `cursor` is where
 /// the last walk ended, or not valid. Reads branch and leaf pages, and no overflow pages: the
 /// length of a run is what its value needs. Throws what Tree throws.
 std::vector<LocatedPiece> walk_pieces(lmdb::Database& database, lmdb::Cursor& cursor,
-                                      std::span<const SampleRun> runs);
+                                      std::span<const SampleRange> runs);
 
 /// Pure. decode(encode(x)) == x.
 std::vector<std::byte> encode(std::uint64_t window, std::span<const LocatedPiece> pieces);

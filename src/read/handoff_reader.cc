@@ -1,6 +1,7 @@
 #include "read/handoff_reader.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
@@ -15,7 +16,7 @@ Speculation first_speculation(lmdb::Database& database) {
   if (!first.valid()) return {0, file_pages, 1};
   const lmdb::Node node = database.tree().node(first);
   return {first.leaf().page, file_pages,
-          lmdb::pages_of_record(node.key.size(), node.value_size, database.page_size())};
+          pages_of_record(node.key.size(), node.value_size, database.page_size())};
 }
 
 /// Sorted, without overlaps.

@@ -25,8 +25,8 @@ struct ReadOutline {
 };
 
 struct OutlineFacts {
-  int root = 0;                        ///< number among all roots
-  std::uint64_t iterations = 1;        ///< of the window, at most C
+  int root = 0;                  ///< number among all roots
+  std::uint64_t iterations = 1;  ///< of the window, at most C
   std::uint64_t gap_limit = 0;
   std::uint64_t first_value_bytes = 0;
   std::uint64_t buffer_bytes = 0;
