@@ -157,6 +157,7 @@ void UringBulkReader::prepare(std::size_t slot) {
 }
 
 void UringBulkReader::collect() {
+  if (options_.stop.stop_requested()) throw stopped_error(file_->path());
   auto answer = next_answer(true);
   if (!answer && options_.stop.stop_requested()) throw stopped_error(file_->path());
   if (!answer) {
@@ -195,7 +196,8 @@ void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
   rest.offset += count;
   rest.into = rest.into.subspan(count);
   // A direct read that ended between blocks cannot go on as one.
-  rest.direct = rest.direct && rest.offset % direct_.rules().offset_alignment == 0;
+  rest.direct =
+      rest.direct && direct_.usable() && rest.offset % direct_.rules().offset_alignment == 0;
   slot.repeats = 0;
 }
 
