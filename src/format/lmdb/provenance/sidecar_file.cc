@@ -42,18 +42,11 @@ std::optional<fs::path> folder_in(const char* name) {
   return fs::path(text);
 }
 
-std::optional<FoundSidecar> read_file(const std::string& path, std::uint64_t most_bytes) {
+std::optional<FoundSidecar> try_read(const std::string& path, std::uint64_t most_bytes) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   try {
-    const auto file = open_file(path, Engine::pread);
-    const std::uint64_t size = file->size();
-    if (size > most_bytes) {
-      throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size));
-    }
-    FoundSidecar found{.path = path, .bytes = std::vector<std::byte>(size)};
-    file->read(0, found.bytes);
-    return found;
+    return FoundSidecar{.path = path, .bytes = read_sidecar_file(path, most_bytes)};
   } catch (const Error& problem) {
     log_message(LogLevel::warning, fmt::format("{} is not used: {}", path, problem.what()));
     return {};
@@ -82,9 +75,21 @@ std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::s
   if (auto cached = cached_sidecar_path(fingerprint)) paths.push_back(std::move(*cached));
   std::vector<FoundSidecar> found;
   for (const std::string& path : paths) {
-    if (auto one = read_file(path, most_bytes)) found.push_back(std::move(*one));
+    if (auto one = try_read(path, most_bytes)) found.push_back(std::move(*one));
   }
   return found;
+}
+
+std::vector<std::byte> read_sidecar_file(const std::string& path, std::uint64_t most_bytes) {
+  const auto file = open_file(path, Engine::pread);
+  const std::uint64_t size = file->size();
+  if (size > most_bytes) {
+    throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size),
+                "make it anew with 'forebay provenance'", {.file = path});
+  }
+  std::vector<std::byte> bytes(size);
+  file->read(0, bytes);
+  return bytes;
 }
 
 std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages) {

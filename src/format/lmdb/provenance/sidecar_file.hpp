@@ -32,6 +32,8 @@ struct FoundSidecar {
 /// exist, cannot be read or are larger than `most_bytes` are left out. Throws nothing.
 std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
                                         std::uint64_t most_bytes);
+/// The bytes of one file. Throws not_found, io; corrupt when there are more than `most_bytes`.
+std::vector<std::byte> read_sidecar_file(const std::string& path, std::uint64_t most_bytes);
 /// More than any sidecar of a data set with these counts needs.
 std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages);
 
