@@ -3,7 +3,7 @@
 
   bench/pfs/nodes.py --nodes 16 --backing DIR --servers 4 --stripe 1MiB --bandwidth 50MB/s
       --latency 1ms --seek-penalty 2ms --stats stats.json --
-      build/release/bench/read_bench {mount}/cifar10-large batch=640,iterations=100
+      build/release/src/forebay bench read {mount}/cifar10-large --batch 640 --iterations 100
 
 Every node n0, n1, ... has a host name, so that MPI itself sees separate nodes; a mount of the
 modelled parallel file system (forebay-pfs, see docs/pfs.md) over DIR and with it a page cache of its

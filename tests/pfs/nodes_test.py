@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Virtual nodes under a real launcher: who is where, what they read, and that nothing is left.
 
-FOREBAY_MPI is the flavour of the launcher and of FOREBAY_READ_BENCH. Delays of the model are off:
+FOREBAY_MPI is the flavour of the launcher and of FOREBAY_COMMAND. Delays of the model are off:
 no test looks at a clock, except for limits of tens of seconds.
 """
 
@@ -23,8 +23,8 @@ import liblmdb  # noqa: E402 (found through the lines above)
 import nodes  # noqa: E402
 
 MPI = os.environ.get("FOREBAY_MPI", "openmpi")
-READ_BENCH = os.environ.get("FOREBAY_READ_BENCH",
-                            os.path.join(pfs_case.ROOT, "build/release/bench/read_bench"))
+COMMAND = os.environ.get("FOREBAY_COMMAND",
+                         os.path.join(pfs_case.ROOT, "build/release/src/forebay"))
 _SCRIPT = os.path.join(pfs_case.ROOT, "bench", "pfs", "nodes.py")
 _FAST = ("--force", "--bandwidth", "10GB/s", "--latency", "0ms", "--seek-penalty", "0ms")
 _LIMIT = 60
@@ -97,21 +97,21 @@ class Layout(NodesCase):
     def test_mpi_sees_nodes_and_forebay_reads_the_same_bytes(self):
         liblmdb.write(os.path.join(self.backing, "database"),
                       [(b"%08d" % i, bytes([i % 251]) * (500 + i % 900)) for i in range(2000)])
-        sums = set()
+        digests = set()
         for strategy in ("lmdb", "lmm"):
             for count, ranks in ((1, 4), (2, 2)):
                 with self.subTest(strategy=strategy, nodes=count), self.cluster(count) as cluster:
-                    done = cluster.run([READ_BENCH, "{mount}/database",
-                                        f"batch=40,iterations=20,strategy={strategy}"],
+                    done = cluster.run([COMMAND, "bench", "read", "{mount}/database",
+                                        "--batch", 40, "--iterations", 20, "--json", "-",
+                                        "--strategies", strategy, "--repetitions", 1, "--no-plain"],
                                        ranks_per_node=ranks, timeout=_LIMIT)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     line = re.search(r"\{.*\}", done.stdout).group()
                     result = json.loads(line)
-                    self.assertEqual(result["ranks"], 4)
-                    sums.add(result["sum"])
-                    if strategy == "lmm":
-                        self.assertIn(f"1 of {ranks} ranks on this node", result["explain"])
-        self.assertEqual(len(sums), 1)
+                    self.assertEqual((result["ranks"], result["nodes"]), (4, count))
+                    digests.add(result["verified"][0]["digest"])
+                    self.assertEqual(result["runs"][0]["ranks"][3]["node"], count - 1)
+        self.assertEqual(len(digests), 1)
 
     def test_a_memory_limit_holds_for_the_node_and_its_cache(self):
         limit = 64 << 20
