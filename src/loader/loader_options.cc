@@ -38,6 +38,7 @@ constexpr Name<ReadEngine> kEngines[] = {
     {"uring", ReadEngine::uring},
 };
 constexpr Name<StaggerBy> kStaggerBys[] = {
+    {"none", StaggerBy::none},
     {"token", StaggerBy::token},
     {"ticket", StaggerBy::ticket},
 };

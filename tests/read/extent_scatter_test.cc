@@ -50,7 +50,7 @@ TEST_P(ExtentScatter, LeadsToTheRecordsThatTheTreeHas) {
   std::mt19937_64 random(GetParam());
   lmdb::Cursor cursor;
   for (int round = 0; round < 5 * test::test_scale(); ++round) {
-    std::vector<SampleRun> runs;
+    std::vector<SampleRange> runs;
     for (int i = 0; i < 3; ++i) {
       const std::uint64_t first = random() % entries;
       runs.push_back({first, 1 + random() % (entries - first)});
@@ -150,10 +150,10 @@ TEST(ExtentMessage, MutatedMessagesAreRefusedOrHarmless) {
   EXPECT_GT(accepted, 0);
 }
 
-TEST(SampleRuns, AreJoinedAndCutAtTheEndOfTheDataSet) {
+TEST(SampleRanges, AreJoinedAndCutAtTheEndOfTheDataSet) {
   const std::vector<Piece> pieces{{8, 4, 0}, {12, 10, 4}};
-  EXPECT_EQ(sample_runs(pieces, 10), (std::vector<SampleRun>{{8, 2}, {0, 10}, {0, 2}}));
-  EXPECT_EQ(sample_runs(pieces, 100), (std::vector<SampleRun>{{8, 14}}));
+  EXPECT_EQ(sample_ranges(pieces, 10), (std::vector<SampleRange>{{8, 2}, {0, 10}, {0, 2}}));
+  EXPECT_EQ(sample_ranges(pieces, 100), (std::vector<SampleRange>{{8, 14}}));
 }
 
 TEST(ExtentLink, CarriesAWindowToItsRoot) {

@@ -18,47 +18,46 @@ namespace forebay {
 namespace {
 
 struct Layout {
-  std::vector<WindowPlan> groups;
   std::uint64_t entries = 1;
   std::uint64_t first = 0;
   std::uint64_t end = 0;
+  std::shared_ptr<const RootMap> map;
 };
 
 /// Ranks cut into nodes, each with some of them as roots.
-Layout random_layout(std::mt19937_64& random, std::uint64_t most_entries) {
+Layout random_layout(std::mt19937_64& random, std::uint64_t least_entries,
+                     std::uint64_t most_entries) {
   const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
   const int ranks = static_cast<int>(pick(1, 9));
   Layout layout;
-  layout.entries = pick(1, most_entries);
+  layout.entries = pick(least_entries, most_entries);
   const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), pick(0, 60));
+  RankGroups groups;
   for (int begin = 0; begin < ranks;) {
     const int count = static_cast<int>(pick(1, ranks - begin));
-    std::vector<int> here(static_cast<std::size_t>(count));
-    std::iota(here.begin(), here.end(), begin);
-    layout.groups.emplace_back(order, here, static_cast<int>(pick(1, count)));
+    groups.emplace_back(static_cast<std::size_t>(count));
+    std::iota(groups.back().begin(), groups.back().end(), begin);
     begin += count;
   }
+  layout.map = std::make_shared<const RootMap>(order, groups, static_cast<int>(pick(0, 4)));
   layout.first = pick(0, 12);
   layout.end = layout.first + pick(1, 12);
   return layout;
 }
 
-/// Everything that all roots read, from the plans themselves: position -> root.
+HandOffPlan plan_of(const Layout& layout) { return {layout.map, layout.first, layout.end}; }
+
+/// Everything that all roots read: position -> root.
 std::map<std::uint64_t, int> readers(const Layout& layout, const HandOffPlan& plan) {
   std::map<std::uint64_t, int> readers;
+  const std::uint64_t coalesce = layout.map->order().coalesce();
   for (std::uint64_t window = plan.first_window(); window < plan.end_window(); ++window) {
-    int root = 0;
-    for (const WindowPlan& group : layout.groups) {
-      const std::uint64_t coalesce = group.order().coalesce();
-      const std::uint64_t iterations = std::min(coalesce, layout.end - window * coalesce);
-      for (int local = 0; local < group.roots(); ++local, ++root) {
-        for (const Phase phase : {Phase::first, Phase::rest}) {
-          for (const Piece& piece : group.pieces(local, window, phase, iterations)) {
-            for (std::uint64_t k = 0; k < piece.count; ++k) readers[piece.position + k] = root;
-          }
-        }
+    const std::uint64_t iterations = std::min(coalesce, layout.end - window * coalesce);
+    for (int root = 0; root < layout.map->roots(); ++root) {
+      for (const Piece& piece : layout.map->pieces(root, {window, Phase::whole, iterations})) {
+        for (std::uint64_t k = 0; k < piece.count; ++k) readers[piece.position + k] = root;
       }
     }
   }
@@ -68,12 +67,12 @@ std::map<std::uint64_t, int> readers(const Layout& layout, const HandOffPlan& pl
 TEST(HandOff, EveryCursorThatIsSentIsReceivedAndLeadsOn) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 300 * test::test_scale(); ++round) {
-    const Layout layout = random_layout(random, 200);
-    const HandOffPlan plan(layout.groups, layout.first, layout.end);
+    const Layout layout = random_layout(random, 1, 200);
+    const HandOffPlan plan = plan_of(layout);
     std::map<std::uint64_t, int> covered;
     std::map<std::uint64_t, std::pair<int, Leg>> by_position;
     for (std::uint64_t window = plan.first_window(); window < plan.end_window(); ++window) {
-      for (int root = 0; root < plan.roots(); ++root) {
+      for (int root = 0; root < layout.map->roots(); ++root) {
         std::uint64_t last = 0;
         for (const Leg& leg : plan.legs(root, window)) {
           EXPECT_GE(leg.position, last) << "ascending";
@@ -104,7 +103,7 @@ TEST(HandOff, EveryCursorThatIsSentIsReceivedAndLeadsOn) {
 
 TEST(HandOff, PlainOrderGoesFromRootToRootAndRoundTheDataSet) {
   const StridedOrder order(16, 2, 8);
-  const HandOffPlan plan({WindowPlan(order, {0}, 1), WindowPlan(order, {1}, 1)}, 0, 3);
+  const HandOffPlan plan(std::make_shared<const RootMap>(order, RankGroups{{0}, {1}}, 1), 0, 3);
   EXPECT_EQ(plan.legs(0, 0), (std::vector<Leg>{{0, 4, kNobody, 1}}));
   EXPECT_EQ(plan.legs(1, 0), (std::vector<Leg>{{4, 4, 0, 0}}));
   EXPECT_EQ(plan.legs(0, 1), (std::vector<Leg>{{8, 4, 1, 1}}));
@@ -158,21 +157,9 @@ TEST(HandOff, RootsReadTheRightRecordsFromCursorsOfOthers) {
   const auto records = test::read_with_liblmdb(path);
   std::mt19937_64 random(7);
   for (int round = 0; round < 20 * test::test_scale(); ++round) {
-    Layout layout = random_layout(random, 1);
-    const StridedOrder& given = layout.groups.front().order();
-    const StridedOrder order(150, given.ranks(), given.batch(), given.coalesce(), given.start());
-    std::vector<WindowPlan> groups;
-    int rank = 0;
-    for (const WindowPlan& group : layout.groups) {
-      std::vector<int> here;
-      const std::uint64_t share_end = group.entries() / order.coalesce();
-      for (std::uint64_t share = 0; share < share_end; share += order.share(rank++)) {
-        here.push_back(rank);
-      }
-      groups.emplace_back(order, here, group.roots());
-    }
-    const HandOffPlan plan(groups, layout.first, layout.end);
-    run_ranks(plan.roots(), 0, [&](const auto& comm) {
+    const Layout layout = random_layout(random, 150, 150);
+    const HandOffPlan plan = plan_of(layout);
+    run_ranks(layout.map->roots(), 0, [&](const auto& comm) {
       auto database = lmdb::Database::open(path, Engine::mmap);
       CursorLink link(comm->split(0, comm->rank()), std::chrono::seconds(30));
       std::uint64_t seeks = 0;

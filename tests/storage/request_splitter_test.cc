@@ -10,22 +10,22 @@
 namespace forebay {
 namespace {
 
-std::vector<Piece> pieces_of(std::span<const ReadRequest> requests, std::uint64_t piece_bytes,
-                             DirectRules rules = {}) {
-  std::vector<Piece> pieces;
+std::vector<ReadPiece> pieces_of(std::span<const ReadRequest> requests, std::uint64_t piece_bytes,
+                                 DirectRules rules = {}) {
+  std::vector<ReadPiece> pieces;
   RequestSplitter splitter(requests, piece_bytes, rules);
   while (!splitter.empty()) pieces.push_back(splitter.next());
   return pieces;
 }
 
 /// In order, without gaps or overlaps, each piece non-empty and inside its request.
-void expect_tiles(std::span<const ReadRequest> requests, const std::vector<Piece>& pieces) {
+void expect_tiles(std::span<const ReadRequest> requests, const std::vector<ReadPiece>& pieces) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     std::uint64_t taken = 0;
     while (taken < requests[i].into.size()) {
       ASSERT_LT(next, pieces.size());
-      const Piece& piece = pieces[next++];
+      const ReadPiece& piece = pieces[next++];
       ASSERT_EQ(piece.request, i);
       ASSERT_EQ(piece.offset, requests[i].offset + taken);
       ASSERT_EQ(piece.into.data(), requests[i].into.data() + taken);
@@ -59,7 +59,7 @@ TEST_F(RequestSplitterTest, PiecesTileAnyRequests) {
     const std::uint64_t size = 1 + random() % 9000;
     const auto pieces = pieces_of(requests, size);
     expect_tiles(requests, pieces);
-    for (const Piece& piece : pieces) {
+    for (const ReadPiece& piece : pieces) {
       EXPECT_EQ(piece.offset / size, (piece.offset + piece.into.size() - 1) / size)
           << "crosses a multiple of the piece size";
       EXPECT_FALSE(piece.direct);
@@ -76,7 +76,7 @@ TEST_F(RequestSplitterTest, DirectPiecesKeepTheRulesAndLeaveOnlyTheEndsOut) {
     const auto pieces =
         pieces_of(requests, kBlock * (1 + random() % 9), {kBlock, memory_alignment});
     expect_tiles(requests, pieces);
-    for (const Piece& piece : pieces) {
+    for (const ReadPiece& piece : pieces) {
       const bool aligned =
           piece.offset % kBlock == 0 &&
           reinterpret_cast<std::uintptr_t>(piece.into.data()) % memory_alignment == 0;
