@@ -56,13 +56,14 @@ Range intervals(std::uint64_t records, std::uint64_t commits) {
 
 /// How the commits lie, the cheapest to find out first.
 enum class Pattern : std::uint8_t {
-  as_told,              ///< by the recipe at hand: by a hint, or once
+  as_told,  ///< as a hint says
+  once,
   equal,                ///< at one interval
   first_differs,        ///< at one interval but the first
   first_differs_dense,  ///< the same, where commits may hide each other
 };
-constexpr std::array kPatterns{Pattern::as_told, Pattern::equal, Pattern::first_differs,
-                               Pattern::first_differs_dense};
+constexpr std::array kPatterns{Pattern::as_told, Pattern::once, Pattern::equal,
+                               Pattern::first_differs, Pattern::first_differs_dense};
 
 /// One attempt after the other at explaining one layout, within one budget.
 ///
@@ -198,6 +199,7 @@ std::optional<Recipe> Search::find(const Recipe& options, Pattern pattern) {
   if (commits > options.records) return {};
   switch (pattern) {
     case Pattern::as_told:
+    case Pattern::once:
       if (!agrees_to_the_end({Replay(options)})) return {};
       return options;
     case Pattern::equal:
@@ -251,12 +253,13 @@ std::optional<Recipe> infer_recipe(const DatabaseFacts& facts, const UniformLayo
   const Recipe base = base_recipe(facts);
   if (!impossible(base).empty() || layout.records() != base.records) return {};
   for (const Pattern pattern : kPatterns) {
+    if (pattern == Pattern::as_told && !hints.commit_every) continue;
     for (const bool append : both(hints.append.value_or(false))) {
       for (const bool apart : both(false)) {
         Recipe recipe = base;
         recipe.append = append;
         recipe.created_apart = apart;
-        if (pattern == Pattern::as_told) recipe.commit_every = hints.commit_every.value_or(0);
+        if (pattern == Pattern::as_told) recipe.commit_every = *hints.commit_every;
         if (!impossible(recipe).empty()) continue;
         if (auto found = Search(facts, layout, recipe).find(recipe, pattern)) return found;
       }

