@@ -33,7 +33,7 @@ void DeadlineQueue::push(std::int64_t time_ns, Work work) {
     if (!stopped_) {
       const bool first = items_.empty() || time_ns < items_.top().time_ns;
       items_.push({time_ns, pushed_++, std::move(work)});
-      if (first) changed_.notify_one();
+      if (first) (led_ ? earlier_ : leaderless_).notify_one();
       return;
     }
   }
@@ -59,23 +59,25 @@ DeadlineQueue::Item DeadlineQueue::take_first() {
 
 void DeadlineQueue::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
-    if (items_.empty()) {
-      changed_.wait(lock, stop, [this] { return !items_.empty(); });
-      continue;
-    }
-    const std::int64_t time_ns = items_.top().time_ns;
-    if (now_ns() < time_ns) {
-      changed_.wait_until(lock, stop, time_point(time_ns),
-                          [&] { return items_.empty() || items_.top().time_ns < time_ns; });
-      continue;
-    }
+  while (leaderless_.wait(lock, stop, [this] { return !led_ && !items_.empty(); })) {
+    led_ = true;
+    sleep_until_due(lock, stop);
+    led_ = false;
+    if (stop.stop_requested()) return;
     Item item = take_first();
-    // Others look after the next item while this one is worked on.
-    if (!items_.empty()) changed_.notify_one();
+    if (!items_.empty()) leaderless_.notify_one();
     lock.unlock();
     item.work(true);
     lock.lock();
+  }
+}
+
+void DeadlineQueue::sleep_until_due(std::unique_lock<std::mutex>& lock,
+                                    const std::stop_token& stop) {
+  for (std::int64_t next_ns = items_.top().time_ns; now_ns() < next_ns && !stop.stop_requested();
+       next_ns = items_.top().time_ns) {
+    earlier_.wait_until(lock, stop, time_point(next_ns),
+                        [&] { return items_.top().time_ns < next_ns; });
   }
 }
 

@@ -1,7 +1,8 @@
 // Work that is due at a point in time, done by a few threads that sleep until then.
 //
 // Nobody spins, and no thread is held by work that is not due: thousands of delayed answers cost
-// their memory alone.
+// their memory alone. One thread at a time, the leader, sleeps until the next item is due; the
+// others sleep until there is no leader, so that a deadline wakes one thread and not all.
 #pragma once
 
 #include <condition_variable>
@@ -47,12 +48,15 @@ class DeadlineQueue {
   };
 
   void run(const std::stop_token& stop);
+  void sleep_until_due(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
   Item take_first();
 
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable_any earlier_;     ///< tells the leader: the next item is another one
+  std::condition_variable_any leaderless_;  ///< tells the others: there are items, and no leader
   std::priority_queue<Item, std::vector<Item>, Later> items_;
   std::uint64_t pushed_ = 0;
+  bool led_ = false;
   bool stopped_ = false;
   std::vector<HelperThread> threads_;  // last: they use all of the above
 };

@@ -2,13 +2,15 @@
 //
 //   fail FILE OFFSET            reads that cover byte OFFSET of FILE end with EIO
 //   stall FILE OFFSET DURATION  their server hangs for DURATION, with all that queue behind them
-//   short on|off                reads of a mount with direct_io return half of what was asked, but at
+//   short on|off                reads of a mount with direct_io return half of what was asked, but
+//   at
 //                               least one byte
 //   clear                       no faults any more
 //
-// Short answers need direct_io because the page cache takes one for the end of the file, and after a
-// short answer to O_DIRECT the kernel itself reads the rest. FILE is relative to the backing directory and is looked up when the fault is armed: a
-// file that takes its name later does not have the fault.
+// Short answers need direct_io because the page cache takes one for the end of the file, and after
+// a short answer to O_DIRECT the kernel itself reads the rest. FILE is relative to the backing
+// directory and is looked up when the fault is armed: a file that takes its name later does not
+// have the fault.
 #pragma once
 
 #include <chrono>

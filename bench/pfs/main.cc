@@ -6,6 +6,7 @@
 // and end it, SIGUSR1 writes the statistics now, SIGUSR2 resets them. Exit status: 0 fine, 1
 // failed, 2 wrong usage.
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -29,7 +30,10 @@
 namespace forebay::pfs {
 namespace {
 
-constexpr std::size_t kAnsweringThreads = 2;
+// More than cores, because the backing file system can make one wait.
+constexpr std::size_t kAnsweringThreads = 8;
+// Servers of a real file system do not compete with their clients for processors.
+constexpr int kNice = -10;
 
 struct Settings {
   ModelOptions model;
@@ -222,6 +226,7 @@ void serve(const Settings& settings) {
   // Before any thread starts: all of them leave these signals to sigwait().
   const sigset_t signals = blocked_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::setpriority(PRIO_PROCESS, 0, kNice);  // where it is not allowed, answers may be later
   FileSystem file_system(settings);
   std::optional<Control> control;
   if (!settings.control_path.empty()) {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What mpirun calls instead of ssh, as `node_agent.sh [OPTION...] HOST COMMAND...`: makes this process
-# and its children the virtual node HOST of nodes.py, and runs COMMAND there.
+# What mpirun calls instead of ssh, as `node_agent.sh [OPTION...] HOST COMMAND...`: makes this
+# process and its children the virtual node HOST of nodes.py, and runs COMMAND there.
 #
 # A node has a host name, so that MPI keeps it apart; its own mount of the file system and its own
 # TMPDIR, at the same paths as on all nodes; its own /dev/shm; and, where asked for, a memory

@@ -6,9 +6,9 @@
       build/release/src/forebay bench read {mount}/cifar10-large --batch 640 --iterations 100
 
 Every node n0, n1, ... has a host name, so that MPI itself sees separate nodes; a mount of the
-modelled parallel file system (forebay-pfs, see docs/pfs.md) over DIR and with it a page cache of its
-own; its own /dev/shm and TMPDIR; and with --node-memory a control group that caps its memory, page
-cache included. `{mount}` in the command is where a node sees its mount: one path, the same on all.
+modelled parallel file system (forebay-pfs, see docs/pfs.md) over DIR and with it a page cache of
+its own; its own /dev/shm and TMPDIR; and with --node-memory a control group that caps its memory,
+page cache included. `{mount}` in the command is where a node sees its mount: one path, the same on all.
 Needs root. The exit status is the launcher's; 124 after --timeout, 143 after SIGTERM.
 
 As a module, for benchmarks that start many runs on the same nodes:
@@ -303,7 +303,7 @@ class Nodes:
                 self._job.communicate(timeout=timeout)
 
     def stats(self):
-        """What servers and clients did since reset(), and what the daemon cost (bench/pfs/meter.hpp)."""
+        """What was asked since reset(), and what the daemon cost; fields in bench/pfs/meter.hpp."""
         return self._file_system.command("stats")
 
     def reset(self):
