@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/engine_choice.hpp"
 #include "storage/failing_file.hpp"
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 using test::counting_bytes;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Error error_of(const std::function<void()>& call) {
   try {
@@ -162,6 +164,35 @@ TEST_F(BulkFailureTest, ErrorsOfTheKernelNameFileAndOffset) {
     EXPECT_FALSE(reader->abandoned());
     reader->read({&good, 1}, [](std::size_t) {});
   }
+}
+
+TEST_F(BulkFailureTest, DirectReadsThatAreRefusedGoThroughThePageCacheAndTheLogSaysSoOnce) {
+  if (probe_uring() != 0) GTEST_SKIP() << uring_refusal(probe_uring());
+  constexpr std::size_t kPage = 4096;
+  const MappingPastTheEnd memory(kPage);
+  const auto file = open_file("/proc/self/mem", Engine::uring);  // has no O_DIRECT
+  std::vector<std::string> lines;
+  set_log_hook([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const auto reader = make_bulk_reader(file, Engine::uring, {.direct = true});
+  std::vector<std::byte> out(8 * kPage);
+  const ReadRequest request{reinterpret_cast<std::uint64_t>(memory.bytes().data()), out};
+  for (int i = 0; i < 3; ++i) reader->read({&request, 1}, [](std::size_t) {});
+  set_log_hook({});
+  EXPECT_TRUE(std::ranges::equal(memory.bytes(), out));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("/proc/self/mem"), HasSubstr("O_DIRECT is refused")));
+  EXPECT_THAT(reader->describe(), Not(HasSubstr("past the page cache")));
+}
+
+TEST_F(BulkFailureTest, ChoiceOfTheEngineNamesTheFileSystem) {
+  const auto works = [] { return 0; };
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder.file("data"), bytes_);
+  const EngineChoice choice = choose_engine(*open_file(folder.file("data"), Engine::mmap), works);
+  const bool in_memory = choice.reason.find("tmpfs") != std::string::npos;
+  EXPECT_EQ(choice.engine, in_memory ? Engine::pread : Engine::uring);
+  EXPECT_THAT(choose_engine(*open_file("/proc/self/mem", Engine::pread), works).reason,
+              HasSubstr("proc"));
 }
 
 TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {

@@ -1,5 +1,4 @@
 // What every bulk reader must do alike: any list of requests, any failure of the file.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,7 +125,6 @@ class BulkReaderTest : public ::testing::TestWithParam<Engine> {
     EXPECT_TRUE(list.gaps_are_untouched());
   }
 
-  // Not below /tmp, which may be a tmpfs without O_DIRECT: both are worth running on.
   TemporaryFolder folder_;
   std::string path_ = folder_.file("data");
   std::vector<std::byte> bytes_ = counting_bytes(kFileBytes);
