@@ -72,12 +72,6 @@ def read_ahead_set_to(path, kilobytes):
         _write(setting, before)
 
 
-def drop_caches():
-    """The next read of any file comes from the device. Needs root."""
-    os.sync()
-    _write("/proc/sys/vm/drop_caches", "3")
-
-
 def can_drop_caches():
     return os.access("/proc/sys/vm/drop_caches", os.W_OK)
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes the data set once and measures: what `make bench` calls.
+# Builds what the benchmarks need, measures, and draws the report: what `make bench` calls.
 #
-#   bench/run.sh [BUILD_DIRECTORY] [options of run_read_bench.py...]
+#   bench/run.sh [BUILD_DIRECTORY] [options of run_matrix.py...]
 #
-# FOREBAY_BENCH_DATA says where the data set of 1.7 GB lies (default: BUILD_DIRECTORY/bench/data).
+# FOREBAY_BENCH_DATA says where the data sets lie (default: BUILD_DIRECTORY/bench/data).
 set -eu
 
 build=build/release
@@ -12,14 +12,20 @@ if [ $# -gt 0 ] && [ -d "$1" ]; then
   shift
 fi
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-data=${FOREBAY_BENCH_DATA:-$build/bench/data}/cifar10-large
 
-cmake --build "$build" --target forebay-cli read_bench plain_read
-if [ ! -e "$data/data.mdb" ]; then
-  mkdir -p "$(dirname "$data")"
-  "$build/src/forebay" pack - "$data" --from synthetic --preset cifar10-large --count 400000
-fi
+cmake --build "$build" --target forebay-cli
+# Not everywhere: without LibTorch there is no trainer, without libfuse3 no modelled file system.
+for target in forebay-train forebay-pfs; do
+  if cmake --build "$build" --target help | grep -q "^$target:"; then
+    cmake --build "$build" --target "$target"
+  fi
+done
 # Debian's own Python has matplotlib, whatever else comes first on the path.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
-exec "$python" "$root/bench/run_read_bench.py" "$data" --build "$build" "$@"
+results=$build/bench/results.json
+status=0
+"$python" -B "$root/bench/run_matrix.py" --build "$build" \
+  --data "${FOREBAY_BENCH_DATA:-$build/bench/data}" --output "$results" "$@" || status=$?
+if [ -e "$results" ]; then "$build/src/forebay" report "$results"; fi
+exit "$status"

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
         recipe.key_size = 8;
         recipe.value_size = value;
         recipe.commit_every = interval;
+        recipe.first_commit = number % 7 == 0 ? 3 : 0;
         recipe.append = number % 3 == 0;
         recipe.created_apart = number % 5 == 0;
         recipe.name = name;

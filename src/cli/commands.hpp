@@ -19,5 +19,7 @@ void add_verify_command(CLI::App& app);
 void add_provenance_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 
 }  // namespace forebay

@@ -20,13 +20,18 @@ void add_commands(CLI::App& app) {
   add_provenance_command(app);
   add_samples_command(app);
   add_train_command(app);
+  add_bench_command(app);
+  add_report_command(app);
 }
 
 /// The command whose help explains what went wrong.
 std::string help_command(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  return commands.empty() ? "forebay --help"
-                          : fmt::format("forebay {} --help", commands.front()->get_name());
+  std::string words = "forebay";
+  for (auto commands = app.get_subcommands(); !commands.empty();
+       commands = commands.front()->get_subcommands()) {
+    words += " " + commands.front()->get_name();
+  }
+  return words + " --help";
 }
 
 int run(int argc, char** argv) {

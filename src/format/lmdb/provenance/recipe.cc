@@ -65,6 +65,9 @@ std::string impossible(const Recipe& recipe) {
   if (fault.empty()) {
     fault = outside(recipe.commit_every, 0, kMaxRecipeRecords, "the commit interval");
   }
+  if (fault.empty()) {
+    fault = outside(recipe.first_commit, 0, kMaxRecipeRecords, "the first commit");
+  }
   if (!fault.empty()) return fault;
   // So that all pages have numbers of 48 bits, as branches store them.
   const std::uint64_t pages = 1 + std::uint64_t{footprint(recipe).run_pages};
@@ -86,6 +89,7 @@ std::vector<std::byte> to_bytes(const Recipe& recipe) {
   out.put(recipe.value_size);
   out.put(recipe.records);
   out.put(recipe.commit_every);
+  out.put(recipe.first_commit);
   out.put(recipe.name);
   return out.take();
 }
@@ -102,6 +106,7 @@ Recipe recipe_from_bytes(std::span<const std::byte> bytes) {
   recipe.value_size = static_cast<std::uint32_t>(in.get(0, 0xFFFFFFFF, "the value size"));
   recipe.records = in.get(0, kMaxRecipeRecords, "the number of records");
   recipe.commit_every = in.get(0, kMaxRecipeRecords, "the commit interval");
+  recipe.first_commit = in.get(0, kMaxRecipeRecords, "the first commit");
   recipe.name = in.get_text(kMaxKeySize, "the length of the name");
   in.end();
   validate(recipe);

@@ -10,7 +10,8 @@
 //
 // As bytes, each number a varint (number_stream.hpp):
 //
-//   version  options  page size  key size  value size  records  commit every  name size  name
+//   version  options  page size  key size  value size  records  commit every  first commit
+//   name size  name
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,9 @@ struct Recipe {
   std::uint32_t value_size = 0;
   /// Records a transaction; the last one may hold fewer. 0: all in one.
   std::uint64_t commit_every = 0;
+  /// Records of the first transaction where it differs, as in programs that commit when the number
+  /// of the record is divisible by something. 0: as the others.
+  std::uint64_t first_commit = 0;
   /// Records were put with MDB_APPEND, which fills leaves; a plain put splits the last leaf.
   bool append = false;
   /// A transaction before the first record created the database, or gave it its flags.

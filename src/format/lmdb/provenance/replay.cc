@@ -14,16 +14,32 @@ Recipe validated(const Recipe& recipe) {
   return recipe;
 }
 
-/// Records of a full transaction.
 std::uint64_t interval(const Recipe& recipe) {
   return recipe.commit_every == 0 ? recipe.records : recipe.commit_every;
+}
+
+std::uint64_t first_commit(const Recipe& recipe) {
+  return recipe.first_commit == 0 ? interval(recipe) : recipe.first_commit;
+}
+
+/// Records from `put` to the next commit.
+std::uint64_t until_commit(const Recipe& recipe, std::uint64_t put) {
+  const std::uint64_t first = first_commit(recipe);
+  return put < first ? first - put : interval(recipe) - (put - first) % interval(recipe);
+}
+
+/// Whether both made the same commits while the first `put` records were put.
+bool commit_alike(const Recipe& a, const Recipe& b, std::uint64_t put) {
+  const std::uint64_t first = std::min(first_commit(a), first_commit(b));
+  if (put < first) return true;
+  return first_commit(a) == first_commit(b) && put - first < std::min(interval(a), interval(b));
 }
 
 }  // namespace
 
 Replay::Replay(const Recipe& recipe)
     : recipe_(validated(recipe)), pages_(recipe.page_size), tree_(recipe) {
-  until_commit_ = interval(recipe_);
+  until_commit_ = until_commit(recipe_, 0);
   pages_.begin();
   if (!recipe_.name.empty()) name_.create(pages_);
   if (!recipe_.created_apart) return;
@@ -44,7 +60,7 @@ void Replay::commit() {
   name_.before_commit(pages_);
   pages_.commit();
   tree_.commit();
-  until_commit_ = interval(recipe_);
+  until_commit_ = until_commit(recipe_, put_);
   if (put_ < recipe_.records) pages_.begin();
 }
 
@@ -83,15 +99,17 @@ ReplayTotals Replay::totals() const {
   return totals;
 }
 
-void Replay::set_commit_every(std::uint64_t records) {
+void Replay::set_commits(std::uint64_t first_commit, std::uint64_t commit_every) {
   Recipe changed = recipe_;
-  changed.commit_every = records;
-  if (put_ >= std::min(interval(recipe_), interval(changed))) {
-    throw Error(ErrorKind::usage, "the replay has passed the first commit",
-                "change the interval of an earlier copy");
+  changed.first_commit = first_commit;
+  changed.commit_every = commit_every;
+  validate(changed);
+  if (!commit_alike(recipe_, changed, put_)) {
+    throw Error(ErrorKind::usage, "the replay has made other commits than these",
+                "change those of an earlier copy");
   }
-  recipe_ = validated(changed);
-  until_commit_ = interval(recipe_) - put_;
+  recipe_ = changed;
+  until_commit_ = until_commit(recipe_, put_);
 }
 
 std::vector<std::byte> Replay::checkpoint() const {
@@ -127,7 +145,7 @@ Replay::Replay(const Recipe& recipe, std::span<const std::byte> checkpoint)
     throw Error(ErrorKind::corrupt, "checkpoint: it is not one of this recipe",
                 "make the provenance of the data set anew");
   }
-  until_commit_ = interval(recipe_) - put_ % interval(recipe_);
+  until_commit_ = until_commit(recipe_, put_);
 }
 
 }  // namespace forebay::lmdb

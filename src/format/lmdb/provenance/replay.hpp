@@ -63,9 +63,9 @@ class Replay {
   const Recipe& recipe() const { return recipe_; }
   /// Records put so far: some more than position(), those of the leaf that is not complete.
   std::uint64_t records_put() const { return put_; }
-  /// Another commit interval from here on. For a search: throws usage once a commit was made, or
-  /// should have been made, and as validate().
-  void set_commit_every(std::uint64_t records);
+  /// Other commits from here on, as the fields of the recipe say them. For a search: throws usage
+  /// where the new commits up to here would not be those that were made, and as validate().
+  void set_commits(std::uint64_t first_commit, std::uint64_t commit_every);
 
  private:
   void put_some();

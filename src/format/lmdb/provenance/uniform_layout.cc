@@ -38,6 +38,15 @@ bool UniformLayout::equals(std::size_t index, const LeafLayout& leaf) const {
                     [](const LeafRun& run, PageNumber page) { return run.page == page; });
 }
 
+std::uint64_t UniformLayout::first_other_run(std::size_t index, const LeafLayout& leaf) const {
+  std::uint64_t record = leaves_[index].first_record;
+  for (const LeafRun& run : leaf.runs) {
+    if (record == end_of(index) || runs_[record] != run.page) break;
+    ++record;
+  }
+  return record;
+}
+
 namespace {
 
 /// Gathers the nodes of one leaf. False where a node is no plain record.

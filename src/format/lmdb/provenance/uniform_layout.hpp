@@ -26,6 +26,10 @@ class UniformLayout {
 
   /// Whether leaf `index` < leaves() is `leaf`.
   bool equals(std::size_t index, const LeafLayout& leaf) const;
+  /// Number of the first record of leaf `index` < leaves() whose run is not as in `leaf`; of the
+  /// record behind both where there is none. Only where records have runs.
+  std::uint64_t first_other_run(std::size_t index, const LeafLayout& leaf) const;
+  bool has_runs() const { return run_pages_ != 0; }
 
  private:
   struct Leaf {

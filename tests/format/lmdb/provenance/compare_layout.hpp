@@ -16,8 +16,8 @@ inline std::string describe(const lmdb::Recipe& recipe) {
   std::ostringstream text;
   text << recipe.records << " x " << recipe.key_size << " + " << recipe.value_size
        << " bytes, pages of " << recipe.page_size << ", commit every " << recipe.commit_every
-       << (recipe.append ? ", appended" : "") << (recipe.created_apart ? ", apart" : "")
-       << (recipe.name.empty() ? "" : ", named");
+       << " after " << recipe.first_commit << (recipe.append ? ", appended" : "")
+       << (recipe.created_apart ? ", apart" : "") << (recipe.name.empty() ? "" : ", named");
   return text.str();
 }
 

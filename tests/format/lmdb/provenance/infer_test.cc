@@ -40,11 +40,33 @@ TEST(Infer, PrefersRoundIntervals) {
   EXPECT_EQ(recipe->commit_every, 1000U);
 }
 
+// "if (number % 100 == 0) commit" makes a first transaction of one record.
+TEST(Infer, FindsAFirstTransactionOfItsOwnSize) {
+  for (const std::uint32_t value : {20U, 1500U, 3100U}) {
+    for (const std::uint64_t first : {1U, 2U, 99U, 350U}) {
+      Recipe recipe;
+      recipe.records = 3000;
+      recipe.page_size = 4096;
+      recipe.key_size = 8;
+      recipe.value_size = value;
+      recipe.first_commit = first;
+      for (const std::uint64_t interval : {0U, 10U, 100U, 2000U}) {
+        recipe.commit_every = interval;
+        const test::TemporaryFolder directory;
+        Database database = test::build_and_open(recipe, directory.path());
+        const auto found = infer_recipe(database);
+        ASSERT_TRUE(found) << test::describe(recipe);
+        ASSERT_TRUE(test::agrees(*found, database)) << test::describe(*found);
+      }
+    }
+  }
+}
+
 TEST(Infer, TakesAHintButComparesIt) {
   auto builder = test::LmdbBuilder().in_order(5000).values(3100).commit_every(100);
   EXPECT_EQ(inferred(builder, {.commit_every = 100, .append = false})->commit_every, 100U);
   EXPECT_EQ(inferred(builder, {.commit_every = 99, .append = true})->commit_every, 100U);
-  EXPECT_EQ(inferred(builder, {.commit_every = ~std::uint64_t{0}}), std::nullopt);
+  EXPECT_EQ(inferred(builder, {.commit_every = ~std::uint64_t{0}})->commit_every, 100U);
   EXPECT_FALSE(inferred(builder.commit_every(0), {.commit_every = 100})->append);
 }
 

@@ -41,7 +41,7 @@ class RecipeDatabase {
       begin();
     }
     for (std::uint64_t number = 0; number < recipe_.records; ++number) {
-      if (number != 0 && recipe_.commit_every != 0 && number % recipe_.commit_every == 0) {
+      if (number != 0 && starts_transaction(number)) {
         commit();
         begin();
       }
@@ -54,6 +54,14 @@ class RecipeDatabase {
   struct Close {
     void operator()(MDB_env* env) const { mdb_env_close(env); }
   };
+
+  bool starts_transaction(std::uint64_t number) const {
+    if (recipe_.first_commit == 0) {
+      return recipe_.commit_every != 0 && number % recipe_.commit_every == 0;
+    }
+    if (number <= recipe_.first_commit) return number == recipe_.first_commit;
+    return recipe_.commit_every != 0 && (number - recipe_.first_commit) % recipe_.commit_every == 0;
+  }
 
   void begin() {
     check_lmdb(mdb_txn_begin(env_.get(), nullptr, 0, &txn_));
@@ -116,6 +124,7 @@ class RecipeDice {
     if (recipe.commit_every != 0) {
       recipe.records = std::min(recipe.records, commits * recipe.commit_every);
     }
+    if (one_in(4)) recipe.first_commit = of_any_size(1, 5000);
     recipe.append = one_in(2);
     if (one_in(3)) recipe.name = std::string(between(1, 40), 'n');
     recipe.created_apart = one_in(3);

@@ -66,6 +66,7 @@ TEST(Recipe, FieldsThatNoDatabaseHasAreNamed) {
   EXPECT_THAT(fault([](Recipe& r) { r.key_size = 0; }), HasSubstr("key size"));
   EXPECT_THAT(fault([](Recipe& r) { r.key_size = 512; }), HasSubstr("key size"));
   EXPECT_THAT(fault([](Recipe& r) { r.commit_every = ~std::uint64_t{0}; }), HasSubstr("commit"));
+  EXPECT_THAT(fault([](Recipe& r) { r.first_commit = ~std::uint64_t{0}; }), HasSubstr("first"));
   EXPECT_THAT(fault([](Recipe& r) { r.name = std::string(512, 'n'); }), HasSubstr("name"));
   EXPECT_THAT(fault([](Recipe& r) {
                 r.value_size = 0xFFFFFFFF;

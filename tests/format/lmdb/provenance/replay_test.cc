@@ -190,7 +190,7 @@ TEST(Replay, ForgedCheckpointsEndInAnErrorOrInSomeLeaves) {
   EXPECT_THROW(Replay(recipe, {}), Error);
 }
 
-TEST(Replay, ChangesItsIntervalOnlyBeforeTheFirstCommit) {
+TEST(Replay, ChangesOnlyCommitsThatAreStillToCome) {
   const Recipe recipe = small_recipe();  // commits after 70 records, two leaves
   Recipe other = recipe;
   other.commit_every = 50;
@@ -199,13 +199,21 @@ TEST(Replay, ChangesItsIntervalOnlyBeforeTheFirstCommit) {
   replay.next(leaf);
   ASSERT_LT(replay.records_put(), 50U);
   Replay changed = replay;
-  changed.set_commit_every(50);
+  changed.set_commits(0, 50);
   Replay direct(other);
   direct.next(leaf);
   EXPECT_EQ(changed.checkpoint(), direct.checkpoint());
-  EXPECT_THROW(changed.set_commit_every(replay.records_put()), Error);
-  while (replay.records_put() < 70) replay.next(leaf);
-  EXPECT_THROW(replay.set_commit_every(500), Error);
+  EXPECT_THROW(changed.set_commits(0, replay.records_put()), Error);
+  EXPECT_THROW(changed.set_commits(replay.records_put(), 0), Error);
+  while (replay.records_put() < 80) replay.next(leaf);
+  EXPECT_THROW(replay.set_commits(0, 500), Error);
+  EXPECT_THROW(replay.set_commits(71, 70), Error);
+  replay.set_commits(70, 500);
+  other.first_commit = 70;
+  other.commit_every = 500;
+  Replay later(other);
+  while (later.position() < replay.position()) later.next(leaf);
+  EXPECT_EQ(replay.checkpoint(), later.checkpoint());
 }
 
 TEST(Replay, HasTotalsOnlyAtItsEnd) {

@@ -1,0 +1,117 @@
+// The modelled parallel file system: when is a read answered, and what did the servers do for it?
+//
+// Files are striped over S servers as parallel file systems do it. Stripe k of a file lies on
+// server (first + k) mod S, where `first` is the file's number mod S; all stripes of a file on one
+// server form an object there, without gaps:
+//
+//   file     | 0 | 1 | 2 | 3 | 4 | 5 |          S = 2, first = 0
+//   server 0   0   2   4      object offsets 0, stripe, 2 stripe
+//   server 1   1   3   5
+//
+// A read becomes at most one request to each server, since neighbouring stripes of a server are
+// neighbours in its object. A server serves one request at a time, first come first served:
+//
+//   begin      = max(arrival, when the server is free)
+//   free again = begin + (seek penalty, unless the request starts in the object where the last one
+//                         ended) + bytes / bandwidth + a stall, when one was injected
+//   answered   = free again + latency
+//
+// Latency thus overlaps between requests, as a network's does, and everything else does not. The
+// read is answered when its last request is.
+//
+// Times are nanoseconds of one steady clock, bytes are bytes. Nothing here waits or reads a file.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace forebay::pfs {
+
+struct ModelOptions {
+  std::uint64_t servers = 4;
+  std::uint64_t stripe = std::uint64_t{1} << 20;  ///< bytes
+  std::uint64_t bandwidth = 50'000'000;           ///< bytes a second, of each server
+  std::chrono::nanoseconds latency = std::chrono::milliseconds(1);       ///< of each request
+  std::chrono::nanoseconds seek_penalty = std::chrono::milliseconds(2);  ///< occupies the server
+};
+
+/// Throws usage for values without meaning, and, unless `beyond_limits`, for values that a user
+/// space file system on a small machine cannot keep: more than 200 MB/s in sum, less than 1 ms.
+void check(const ModelOptions& options, bool beyond_limits);
+
+/// A part of a read that one server answers.
+struct Piece {
+  std::size_t server;
+  std::uint64_t offset;  ///< in the server's object
+  std::uint64_t length;
+};
+
+/// What was asked of a server, or by a client. Busy and queued seconds are sums over requests: busy
+/// near the length of the run means a saturated server, queued / busy is how many waited on average
+/// while it worked.
+struct Tally {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t seeks = 0;    ///< requests that did not start where the server's last one ended
+  double busy_seconds = 0;    ///< seeking, transferring, stalling
+  double queued_seconds = 0;  ///< between arrival and begin
+  std::array<std::uint64_t, 48> sizes{};  ///< [i]: requests of 2^i to 2^(i+1) - 1 bytes
+
+  void count_size(std::uint64_t bytes);
+};
+
+/// A server that hangs when the read touches byte `offset` of the file.
+struct Stall {
+  std::uint64_t offset;
+  std::chrono::nanoseconds duration;
+};
+
+struct Read {
+  std::uint64_t file;  ///< any number that is the file's own
+  std::uint64_t offset;
+  std::uint64_t length;  ///< at least 1
+  std::optional<Stall> stall = {};
+};
+
+struct Answer {
+  std::int64_t time_ns;  ///< when the client has its bytes
+  Tally servers;         ///< what the servers did for this read; `sizes` stays empty
+};
+
+/// The servers' shared state. Thread-safe; local.
+class Model {
+ public:
+  explicit Model(const ModelOptions& options);
+
+  /// Puts a read that arrives at `now_ns` into the servers' queues.
+  Answer submit(const Read& read, std::int64_t now_ns);
+
+  std::vector<Tally> tallies() const;
+  /// Counts start again, and the servers forget where their last request ended, so that the next
+  /// one is a seek. Queues stay.
+  void reset();
+
+ private:
+  struct Server {
+    std::int64_t free_ns = 0;
+    std::uint64_t last_file = 0;
+    std::uint64_t last_end = UINT64_MAX;
+    Tally tally;
+  };
+
+  std::int64_t serve(const Read& read, const Piece& piece, std::int64_t now_ns, Tally& sum);
+
+  ModelOptions options_;
+  mutable std::mutex mutex_;
+  std::vector<Server> servers_;
+};
+
+/// The requests that `read` becomes, in the order of their first byte in the file.
+std::vector<Piece> split(const ModelOptions& options, const Read& read);
+
+}  // namespace forebay::pfs

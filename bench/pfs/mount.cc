@@ -1,0 +1,115 @@
+#include "pfs/mount.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "pfs/operations.hpp"
+
+namespace forebay::pfs {
+namespace {
+
+/// Wakes a poll() when a stop is requested.
+class StopSignal {
+ public:
+  explicit StopSignal(const std::stop_token& stop)
+      : event_(::eventfd(0, EFD_CLOEXEC)),
+        callback_(stop, [this] { ::eventfd_write(number(), 1); }) {}
+  int number() const { return event_.get(); }
+
+ private:
+  Descriptor event_;
+  std::stop_callback<std::function<void()>> callback_;
+};
+
+fuse_session* make_session(const MountOptions& options, Mount* mount) {
+  // ro: the kernel itself answers writes with EROFS.
+  std::vector<std::string> words{"forebay-pfs", "-o",
+                                 "ro,allow_other,fsname=forebay-pfs,subtype=forebay-pfs"};
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(pointers.size()), pointers.data());
+  const fuse_lowlevel_ops table = Operations::table();
+  fuse_session* session = fuse_session_new(&arguments, &table, sizeof table, mount);
+  fuse_opt_free_args(&arguments);
+  if (session == nullptr) {
+    throw Error(ErrorKind::io, "no FUSE session can be made", "check that libfuse3 works here",
+                {.file = options.mount_point});
+  }
+  return session;
+}
+
+}  // namespace
+
+Mount::Mount(MountOptions options, Servers servers, std::size_t client)
+    : options_(std::move(options)),
+      servers_(servers),
+      client_(client),
+      inodes_(options_.backing),
+      session_(make_session(options_, this), fuse_session_destroy) {
+  if (fuse_session_mount(session_.get(), options_.mount_point.c_str()) != 0) {
+    throw Error(ErrorKind::io, "cannot be mounted on",
+                "give an empty directory, and check for root and /dev/fuse",
+                {.file = options_.mount_point});
+  }
+  mounted_ = true;
+  thread_ = HelperThread(fmt::format("pfs-{}", client), Placement{},
+                         [this](const std::stop_token& stop) { serve(stop); });
+  try {
+    if (options_.read_ahead_kb) set_read_ahead();
+  } catch (...) {
+    unmount();
+    throw;
+  }
+}
+
+Mount::~Mount() {
+  unmount();
+  thread_.stop();
+}
+
+void Mount::unmount() {
+  // Not fuse_session_unmount(): it closes the device, and readers that wait could not be answered.
+  if (std::exchange(mounted_, false)) ::umount2(options_.mount_point.c_str(), MNT_DETACH);
+}
+
+void Mount::serve(const std::stop_token& stop) {
+  const StopSignal stopped(stop);
+  std::array<pollfd, 2> waiting{
+      {{fuse_session_fd(session_.get()), POLLIN, 0}, {stopped.number(), POLLIN, 0}}};
+  fuse_buf buffer{};
+  while (!stop.stop_requested() && fuse_session_exited(session_.get()) == 0) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
+    if ((waiting[0].revents & (POLLIN | POLLERR | POLLHUP)) == 0) continue;
+    const int received = fuse_session_receive_buf(session_.get(), &buffer);
+    if (received == -EINTR || received == -EAGAIN) continue;
+    if (received <= 0) break;  // unmounted, and the last open file is gone
+    fuse_session_process_buf(session_.get(), &buffer);
+  }
+  std::free(buffer.mem);
+}
+
+void Mount::set_read_ahead() const {
+  struct stat status {};
+  // The answer comes from our own thread, after the session's first exchange: the kernel will not
+  // change the value any more.
+  if (::stat(options_.mount_point.c_str(), &status) == 0) {
+    std::ofstream setting(fmt::format("/sys/class/bdi/{}:{}/read_ahead_kb", major(status.st_dev),
+                                      minor(status.st_dev)));
+    if (setting << *options_.read_ahead_kb << std::flush) return;
+  }
+  throw Error(ErrorKind::io, "the read-ahead of the mount cannot be set",
+              "run as root, or leave --read-ahead-kb out", {.file = options_.mount_point});
+}
+
+}  // namespace forebay::pfs

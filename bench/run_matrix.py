@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""Measures reading and training over ranks, nodes, data sets and file systems.
+
+  bench/run_matrix.py --build build/release                 a few minutes
+  bench/run_matrix.py --build build/release --full          hours, the figures of docs/results
+
+Every configuration (bench/matrix.py) is one run of `forebay bench read` or `forebay bench train`
+under the launcher; strategies are interleaved inside of it. All results go into one JSON file, which
+is whole after each configuration; `forebay report` draws it. A configuration that fails is listed
+in the file, the others go on, and the exit status is 1. Cold caches, other read-ahead and the
+modelled file system need root; without, they are left out, and the results say so.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import machine
+import matrix
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
+
+import nodes  # noqa: E402
+
+# 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
+_PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
+                "--seek-penalty", "2ms")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release", help="build tree with the programs")
+    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
+    parser.add_argument("--data", help="folder of the data sets (default: BUILD/bench/data)")
+    parser.add_argument("--output", help="results (default: BUILD/bench/results.json)")
+    parser.add_argument("--full", action="store_true", help="all ranks, all nodes, large data")
+    parser.add_argument("--only", choices=("local", "pfs", "train"), nargs="+",
+                        default=["local", "pfs", "train"])
+    parser.add_argument("--scaling", choices=("strong", "weak", "seek", "blocks"), nargs="+",
+                        default=["strong", "weak", "seek", "blocks"])
+    parser.add_argument("--repetitions", type=int, help="of every run (default: 3, full: 5)")
+    parser.add_argument("--strategies", help="as forebay bench read takes them (default: all)")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds a configuration")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
+    return parser.parse_args()
+
+
+class Matrix:
+
+    def __init__(self, options):
+        self.options = options
+        self.build = os.path.abspath(options.build)
+        self.command = os.path.join(self.build, "src", "forebay")
+        self.data = os.path.abspath(options.data or os.path.join(self.build, "bench", "data"))
+        self.output = options.output or os.path.join(self.build, "bench", "results.json")
+        self.pfs = os.path.join(self.build, "bench", "pfs", "forebay-pfs")
+        self.privileged = machine.can_drop_caches()
+        self.left_out = []
+        self.cells = []
+        self.failures = []
+
+    def configurations(self):
+        """What this machine and build can measure; fills left_out."""
+        storages = []
+        if "local" in self.options.only:
+            storages.append(matrix.LOCAL)
+            self._add_if(storages, matrix.LOCAL_128, self.privileged, "needs root")
+        if "pfs" in self.options.only:
+            self._add_if(storages, matrix.PFS, self.privileged and os.path.exists(self.pfs),
+                         "needs root and forebay-pfs")
+        found = [configuration for configuration in matrix.configurations(self.options.full,
+                                                                          storages)
+                 if configuration.scaling in self.options.scaling]
+        if "train" in self.options.only:
+            trainings = list(matrix.trainings(self.options.full))
+            trainer = os.path.join(self.build, "src", "forebay-train")
+            if os.path.exists(trainer):
+                found += trainings
+            else:
+                self.left_out.append("training: forebay-train was not built")
+        return found
+
+    def _add_if(self, storages, storage, possible, why):
+        if possible:
+            storages.append(storage)
+        else:
+            self.left_out.append(f"{storage}: {why}")
+
+    def words(self, configuration, dataset, output):
+        """The command of one configuration, without its launcher."""
+        words = [self.command, "bench", configuration.kind, dataset, *configuration.words,
+                 "--json", output, "--repetitions", str(self._repetitions(configuration))]
+        if configuration.kind == "read" and self.privileged:
+            words.append("--cold")
+        if self.options.strategies and "--strategies" not in words:
+            words += ["--strategies", self.options.strategies]
+        return words
+
+    def _repetitions(self, configuration):
+        if configuration.scaling in ("seek", "blocks"):
+            return 1
+        return self.options.repetitions or (5 if self.options.full else 3)
+
+    def make_data(self, configurations):
+        for data in {configuration.data.name: configuration.data
+                     for configuration in configurations}.values():
+            if os.path.exists(os.path.join(self.data, data.name, "data.mdb")):
+                continue
+            os.makedirs(self.data, exist_ok=True)
+            subprocess.run([self.command, *data.pack_words(self.data)], check=True,
+                           stdout=sys.stderr)
+
+    def measure(self, configuration):
+        with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
+            output = os.path.join(folder, "result.json")
+            load = machine.load_average()
+            file_system = {}
+            if configuration.storage == matrix.PFS:
+                file_system = self._run_on_pfs(configuration, output)
+            else:
+                self._run_locally(configuration, output)
+            with open(output, encoding="utf-8") as file:
+                result = json.load(file)
+        return {"kind": configuration.kind, "data": configuration.data.name,
+                "storage": configuration.storage, "scaling": configuration.scaling, "load": load,
+                "file_system": file_system, "result": result}
+
+    def _run_locally(self, configuration, output):
+        launcher = [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi,
+                    str(configuration.ranks)]
+        dataset = os.path.join(self.data, configuration.data.name)
+        read_ahead = matrix.READ_AHEAD_KB[configuration.storage]
+        setting = (machine.read_ahead_set_to(dataset, read_ahead) if read_ahead
+                   else contextlib.nullcontext())
+        with setting:
+            done = subprocess.run([*launcher, *self.words(configuration, dataset, output)],
+                                  capture_output=True, text=True, check=False,
+                                  timeout=self.options.timeout)
+        _check(done)
+
+    def _run_on_pfs(self, configuration, output):
+        with nodes.Nodes(self.data, configuration.nodes, mpi=self.options.mpi,
+                         pfs_options=_PFS_OPTIONS, pfs=self.pfs) as cluster:
+            words = self.words(configuration, f"{{mount}}/{configuration.data.name}", output)
+            done = cluster.run(words, ranks_per_node=configuration.ranks_per_node,
+                               timeout=self.options.timeout)
+            _check(done)
+            return {"options": " ".join(_PFS_OPTIONS), **cluster.stats()}
+
+    def write(self):
+        results = {
+            "bench": "matrix",
+            "name": "full matrix" if self.options.full else "quick matrix",
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": {**machine.describe(self.data, f"mpiexec.{self.options.mpi}"),
+                        "read_ahead_kb": machine.read_ahead_kb(self.data)},
+            "left_out": self.left_out,
+            "failures": self.failures,
+            "cells": self.cells,
+        }
+        os.makedirs(os.path.dirname(os.path.abspath(self.output)), exist_ok=True)
+        with open(self.output + ".part", "w", encoding="utf-8") as file:
+            json.dump(results, file)
+            file.write("\n")
+        os.replace(self.output + ".part", self.output)
+
+    def run(self):
+        configurations = self.configurations()
+        for text in self.left_out:
+            print(f"left out: {text}", file=sys.stderr)
+        if self.options.dry_run:
+            for configuration in configurations:
+                print(configuration.text())
+            return
+        self.make_data(configurations)
+        for number, configuration in enumerate(configurations, 1):
+            print(f"[{number}/{len(configurations)}] {configuration.text()}", file=sys.stderr)
+            try:
+                self.cells.append(self.measure(configuration))
+            except (RunError, nodes.NodesError, subprocess.TimeoutExpired, OSError) as error:
+                self.failures.append(f"{configuration.text()}: {error}")
+                print(f"  failed: {error}", file=sys.stderr)
+            self.write()
+
+
+class RunError(RuntimeError):
+    """A run ended with an error."""
+
+
+def _check(done):
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("forebay: ")]
+        raise RunError(f"exit status {done.returncode}: "
+                       + (lines[0] if lines else done.stderr.strip()[-500:]))
+
+
+def main():
+    nodes.end_by_exception()
+    matrix_run = Matrix(parse_arguments())
+    matrix_run.run()
+    if not matrix_run.options.dry_run:
+        print(matrix_run.output)
+    sys.exit(1 if matrix_run.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+#include "cli/bench/page_cache.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "forebay/storage.hpp"
+
+namespace forebay::bench {
+namespace {
+
+constexpr const char* kSwitch = "/proc/sys/vm/drop_caches";
+
+/// A name that all processes of one running kernel share, and no others.
+std::array<char, 40> kernel_name() {
+  std::array<char, 40> name{};
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(name.data(), name.size() - 1);
+  return name;
+}
+
+void drop_caches() {
+  ::sync();  // pages that are not written yet would stay
+  std::ofstream file(kSwitch);
+  if (file << "3" && file.flush()) return;
+  throw Error(ErrorKind::io, std::string("cannot drop the page cache: ") + std::strerror(errno),
+              "run as root, or without --cold", {.file = kSwitch});
+}
+
+}  // namespace
+
+PageCache::PageCache(Communicator& comm, const Layout& layout, std::string file, bool cold)
+    : comm_(&comm), file_(std::move(file)), cold_(cold), fills_(!cold && layout.leads_node()) {
+  if (!cold_) return;
+  const auto kernels = from_all(comm, kernel_name());
+  const auto first = std::ranges::find(kernels, kernel_name());
+  drops_ = first - kernels.begin() == comm.rank();
+  collectively(comm, [&] {
+    if (!drops_ || ::access(kSwitch, W_OK) == 0) return;
+    throw Error(ErrorKind::usage, "--cold needs permission to drop the page cache",
+                "run as root, or without --cold", {.file = kSwitch});
+  });
+}
+
+void PageCache::prepare() {
+  collectively(*comm_, [&] {
+    if (drops_) drop_caches();
+    if (fills_) fill();
+  });
+  fills_ = false;
+}
+
+void PageCache::fill() const {
+  const auto file = open_file(file_, Engine::pread);
+  std::vector<std::byte> block(std::size_t{8} << 20);
+  const std::uint64_t size = file->size();
+  for (std::uint64_t offset = 0; offset < size; offset += block.size()) {
+    file->read(offset, std::span(block).first(std::min(block.size(), size - offset)));
+  }
+}
+
+}  // namespace forebay::bench

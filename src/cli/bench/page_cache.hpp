@@ -1,0 +1,35 @@
+// The state of the page cache before each measured run.
+//
+//   cold   every run begins with caches dropped, once per kernel (several virtual nodes may share
+//          one); only root may
+//   warm   each node reads the whole file once, before the first run
+//
+// What a host keeps below a virtual machine, or a server below a mount, is out of reach: cold means
+// cold in this kernel.
+#pragma once
+
+#include <string>
+
+#include "cli/bench/layout.hpp"
+
+namespace forebay::bench {
+
+class PageCache {
+ public:
+  /// Collective. Throws usage when `cold` is asked for and some node may not drop its caches.
+  PageCache(Communicator& comm, const Layout& layout, std::string file, bool cold);
+
+  /// Before a run. Collective.
+  void prepare();
+
+ private:
+  void fill() const;
+
+  Communicator* comm_;
+  std::string file_;
+  bool cold_;
+  bool fills_;          ///< this rank reads the file for its node
+  bool drops_ = false;  ///< this rank drops the caches of its kernel
+};
+
+}  // namespace forebay::bench

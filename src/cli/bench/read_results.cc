@@ -1,0 +1,278 @@
+#include "cli/bench/read_results.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "cli/bench/spread.hpp"
+#include "forebay/mpi.hpp"
+#include "forebay/statistics.hpp"
+
+namespace forebay::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMega = 1e6;
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+  return text;
+}
+
+std::string name_of(Compute compute) { return compute == Compute::sum ? "sum" : "none"; }
+std::string name_of(SourceEngine engine) {
+  return engine == SourceEngine::liblmdb ? "liblmdb" : "mmap";
+}
+
+/// Whether a rank read for its node, or left that to another.
+bool reads(const LoaderStatistics& rank) { return rank.bytes_requested > 0; }
+
+/// Bytes that each reading rank asked for beyond its part of what its node consumed.
+std::vector<double> extra_bytes(const std::vector<LoaderStatistics>& ranks, const Layout& layout) {
+  std::map<int, double> delivered;
+  std::map<int, int> readers;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    delivered[layout.node_of_rank[i]] += static_cast<double>(ranks[i].bytes_delivered);
+    readers[layout.node_of_rank[i]] += reads(ranks[i]) ? 1 : 0;
+  }
+  std::vector<double> extra(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int node = layout.node_of_rank[i];
+    if (!reads(ranks[i])) continue;
+    extra[i] = static_cast<double>(ranks[i].bytes_requested) - delivered[node] / readers[node];
+  }
+  return extra;
+}
+
+Json ranks_of(const StrategyRun& run, const Layout& layout) {
+  Json ranks = Json::array();
+  const std::vector<double> extra = extra_bytes(run.ranks, layout);
+  for (std::size_t i = 0; i < run.ranks.size(); ++i) {
+    Json rank{{"rank", i},
+              {"node", layout.node_of_rank[i]},
+              {"reads", reads(run.ranks[i])},
+              {"extra_bytes", extra[i]}};
+    rank.update(Json::parse(forebay::to_json(run.ranks[i])));
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+Json run_to_json(const MeasuredRun& run, const Layout& layout) {
+  Json json{{"kind", run.plain ? "plain" : "strategy"},
+            {"repetition", run.repetition},
+            {"turn", run.turn}};
+  if (run.plain) {
+    json["readers"] = run.plain->readers;
+    json["seconds"] = run.plain->seconds;
+    json["bytes"] = run.plain->bytes;
+    return json;
+  }
+  json["strategy"] = run.variant;
+  json["seconds"] = run.strategy.seconds;
+  json["coalesce"] = run.strategy.coalesce;
+  json["explain"] = run.strategy.explain;
+  json["all"] = Json::parse(forebay::to_json(combine(run.strategy.ranks)));
+  json["ranks"] = ranks_of(run.strategy, layout);
+  return json;
+}
+
+/// MB/s of the best number of readers, by repetition.
+std::map<int, double> plain_limits(const ReadResults& results) {
+  std::map<int, double> best;
+  for (const MeasuredRun& run : results.runs) {
+    if (!run.plain) continue;
+    const double rate = static_cast<double>(run.plain->bytes) / run.plain->seconds / kMega;
+    best[run.repetition] = std::max(best[run.repetition], rate);
+  }
+  return best;
+}
+
+/// One row of the summary: gathers a figure of each run, and gives their spread.
+class Row {
+ public:
+  Row(const ReadResults& results, const std::string& variant, const std::map<int, double>& limits)
+      : stored_bytes_(results.data.stored_bytes), limits_(limits) {
+    for (const MeasuredRun& run : results.runs) {
+      if (!run.plain && run.variant == variant) add(run, results.layout);
+    }
+    row_["strategy"] = variant;
+  }
+
+  Json json() && {
+    for (const auto& [name, values] : figures_) row_[name] = spread_to_json(values);
+    row_["explain"] = explain_;
+    row_["coalesce"] = coalesce_;
+    return std::move(row_);
+  }
+
+ private:
+  void add(const MeasuredRun& run, const Layout& layout) {
+    const LoaderStatistics all = combine(run.strategy.ranks);
+    const double rate = static_cast<double>(all.bytes_delivered) / run.strategy.seconds / kMega;
+    const double file_rate =
+        static_cast<double>(all.samples) * stored_bytes_ / run.strategy.seconds / kMega;
+    put("seconds", run.strategy.seconds);
+    put("delivered_mb_per_second", rate);
+    if (const auto limit = limits_.find(run.repetition); limit != limits_.end()) {
+      put("delivered_over_plain", rate / limit->second);
+      put("file_bytes_over_plain", file_rate / limit->second);
+    }
+    put("first_batch_ms", all.first_batch_seconds * 1e3);
+    put("read_amplification", all.read_amplification());
+    put("asleep_share", all.asleep_share());
+    add_means(run.strategy.ranks);
+    add_extra(extra_bytes(run.strategy.ranks, layout), run.strategy.ranks);
+    add_counts(Json::parse(forebay::to_json(all)));
+    explain_ = run.strategy.explain;
+    coalesce_ = run.strategy.coalesce;
+  }
+
+  /// Seconds of a reading rank for what readers do, of a rank for what consumers wait for.
+  void add_means(const std::vector<LoaderStatistics>& ranks) {
+    std::vector<Json> readers;
+    std::vector<Json> consumers;
+    for (const LoaderStatistics& rank : ranks) {
+      consumers.push_back(Json::parse(forebay::to_json(rank)));
+      if (reads(rank)) readers.push_back(consumers.back());
+    }
+    for (const char* name : {"seek_seconds", "read_seconds", "turn_seconds", "wait_seconds"}) {
+      put(name, mean(readers, name));
+    }
+    for (const char* name : {"exposed_seconds", "skew_seconds"}) put(name, mean(consumers, name));
+  }
+
+  void add_extra(const std::vector<double>& extra, const std::vector<LoaderStatistics>& ranks) {
+    std::vector<double> of_readers;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (reads(ranks[i])) of_readers.push_back(extra[i]);
+    }
+    if (of_readers.empty()) return;
+    const auto [least, most] = std::ranges::minmax(of_readers);
+    put("least_extra_bytes", least);
+    put("most_extra_bytes", most);
+  }
+
+  void add_counts(const Json& all) {
+    for (const char* name : {"requests", "voluntary_switches", "involuntary_switches",
+                             "major_faults", "missed_pages", "redundant_pages"}) {
+      if (all.contains(name)) put(name, all[name].get<double>());
+    }
+  }
+
+  static double mean(const std::vector<Json>& ranks, const char* name) {
+    double sum = 0;
+    for (const Json& rank : ranks) sum += rank.value(name, 0.0);
+    return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+  }
+
+  void put(const std::string& name, double value) {
+    auto found = std::ranges::find(figures_, name, &Figure::first);
+    if (found == figures_.end()) found = figures_.insert(found, {name, {}});
+    found->second.push_back(value);
+  }
+
+  using Figure = std::pair<std::string, std::vector<double>>;
+
+  double stored_bytes_;
+  const std::map<int, double>& limits_;
+  std::vector<Figure> figures_;  ///< in the order in which they were first put
+  std::string explain_;
+  std::uint64_t coalesce_ = 1;
+  Json row_;
+};
+
+Json summary_of(const ReadResults& results) {
+  Json rows = Json::array();
+  const std::map<int, double> limits = plain_limits(results);
+  if (results.runs.empty()) return rows;
+  for (const std::string& variant : results.variants) {
+    rows.push_back(Row(results, variant, limits).json());
+  }
+  return rows;
+}
+
+Json plain_of(const ReadResults& results) {
+  std::vector<double> rates;
+  for (const auto& [repetition, rate] : plain_limits(results)) rates.push_back(rate);
+  return rates.empty() ? Json() : spread_to_json(rates);
+}
+
+Json verified_of(const ReadResults& results) {
+  Json json = Json::array();
+  for (const Verified& verified : results.verified) {
+    json.push_back({{"strategy", verified.variant},
+                    {"coalesce", verified.coalesce},
+                    {"samples", verified.samples},
+                    {"digest", fmt::format("{:016x}", verified.digest)},
+                    {"agrees", verified.agrees()}});
+  }
+  return json;
+}
+
+Json block_runs_of(const ReadResults& results) {
+  Json json = Json::array();
+  for (const BlockRun& run : results.block_runs) {
+    json.push_back({{"engine", run.engine == Engine::mmap ? "mmap" : "pread"},
+                    {"block", run.block},
+                    {"bytes", run.bytes},
+                    {"seconds", run.seconds}});
+  }
+  return json;
+}
+
+Json seek_runs_of(const ReadResults& results) {
+  Json json = Json::array();
+  for (const SeekRun& run : results.seek_runs) {
+    json.push_back({{"engine", name_of(run.engine)},
+                    {"rank", run.rank},
+                    {"repetition", run.repetition},
+                    {"first_seconds", run.first_seconds},
+                    {"seconds", run.seconds},
+                    {"pages_visited", run.pages_visited},
+                    {"records_skipped", run.records_skipped},
+                    {"voluntary_switches", run.voluntary_switches}});
+  }
+  return json;
+}
+
+Json options_of(const ReadOptions& options) {
+  return {{"loader", options.loader.to_text()},
+          {"repetitions", options.repetitions},
+          {"seed", options.seed},
+          {"cache", options.cold ? "cold" : "warm"},
+          {"compute", name_of(options.compute)}};
+}
+
+}  // namespace
+
+Json to_json(const ReadResults& results) {
+  Json json{{"bench", "read"}, {"date", today()}, {"mpi", mpi_thread_level()}};
+  json["ranks"] = results.layout.node_of_rank.size();
+  json["nodes"] = results.layout.nodes;
+  json["options"] = options_of(results.options);
+  json["data_set"] = {{"path", results.options.dataset},
+                      {"entries", results.data.entries},
+                      {"file_bytes", results.data.file_bytes},
+                      {"stored_bytes_per_sample", results.data.stored_bytes}};
+  json["plain_mb_per_second"] = plain_of(results);
+  json["summary"] = summary_of(results);
+  json["skipped"] = Json::array();
+  for (const Skipped& skipped : results.skipped) {
+    json["skipped"].push_back({{"strategy", skipped.variant}, {"reason", skipped.reason}});
+  }
+  json["verified"] = verified_of(results);
+  json["block_sizes"] = block_runs_of(results);
+  json["seek_only"] = seek_runs_of(results);
+  json["runs"] = Json::array();
+  for (const MeasuredRun& run : results.runs) {
+    json["runs"].push_back(run_to_json(run, results.layout));
+  }
+  return json;
+}
+
+}  // namespace forebay::bench

@@ -1,0 +1,59 @@
+#include "cli/bench/verification.hpp"
+
+#include <xxhash.h>
+
+#include "cli/bench/layout.hpp"
+#include "forebay/loader.hpp"
+
+namespace forebay::bench {
+namespace {
+
+/// Sums of this over samples do not depend on which rank hashed which sample first.
+std::uint64_t digest_of_sample(const Sample& sample, std::uint64_t iteration, int rank) {
+  const std::uint64_t place[] = {iteration, static_cast<std::uint64_t>(rank), sample.position,
+                                 sample.id, sample.repeat ? 1U : 0U};
+  const std::uint64_t seed = XXH3_64bits(place, sizeof place);
+  const std::uint64_t key = XXH3_64bits_withSeed(sample.key.data(), sample.key.size(), seed);
+  return XXH3_64bits_withSeed(sample.value.data(), sample.value.size(), key);
+}
+
+}  // namespace
+
+Verified Verification::check(const Variant& variant) {
+  const Digest mine = digest_of(variant.options);
+  auto known = baseline_.find(mine.coalesce);
+  if (known == baseline_.end()) {
+    LoaderOptions options;
+    options.strategy = Strategy::lmdb;
+    options.batch = variant.options.batch;
+    options.iterations = variant.options.iterations;
+    options.epochs = variant.options.epochs;
+    options.codec = "bytes";
+    options.stage_bytes = variant.options.stage_bytes;
+    options.timeout = variant.options.timeout;
+    options.coalesce = mine.coalesce;
+    known = baseline_.emplace(mine.coalesce, digest_of(options)).first;
+  }
+  return {variant.name, mine.coalesce, mine.samples, mine.value, known->second.value};
+}
+
+Verification::Digest Verification::digest_of(const LoaderOptions& options) const {
+  Loader loader = Loader::open(comm_, dataset_, options);
+  Digest mine;
+  collectively(*comm_, [&] {
+    while (const auto batch = loader.next()) {
+      for (const Sample& sample : batch->samples()) {
+        mine.value += digest_of_sample(sample, batch->iteration(), comm_->rank());
+        ++mine.samples;
+      }
+    }
+  });
+  Digest all{.coalesce = loader.order().coalesce()};
+  for (const Digest& rank : from_all(*comm_, mine)) {
+    all.value += rank.value;
+    all.samples += rank.samples;
+  }
+  return all;
+}
+
+}  // namespace forebay::bench

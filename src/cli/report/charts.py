@@ -1,0 +1,80 @@
+"""What the figures share: colours, panels, and SVG that can stand in a page beside other SVG."""
+
+import io
+import re
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plot  # noqa: E402  (the backend must be chosen first)
+
+from results import LADDER, in_order  # noqa: E402
+
+plot.rcParams.update({
+    "svg.fonttype": "none",  # text stays text: small, and it can be searched
+    "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.alpha": 0.25, "legend.frameon": False,
+})
+
+# Distinguishable without colour vision (Okabe and Ito's palette).
+_PALETTE = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
+_MARKERS = "osv^D<>p"
+PARTS = {"seek": "#cc79a7", "read": "#0072b2", "turn": "#f0e442", "wait": "#bbbbbb",
+         "skew": "#d55e00", "compute": "#009e73", "sync": "#e69f00", "other": "#dddddd"}
+
+
+def style(strategy, strategies=()):
+    """Colour and marker of a strategy: the same in every figure."""
+    names = list(LADDER) + [name for name in in_order(strategies) if name not in LADDER]
+    index = names.index(strategy) if strategy in names else len(names)
+    return {"color": _PALETTE[index % len(_PALETTE)], "marker": _MARKERS[index % len(_MARKERS)],
+            "markersize": 4, "linewidth": 1.2}
+
+
+def panels(titles, height=3.0, width=4.2, columns=3):
+    """A figure with one axis a title; yields (figure, {title: axis})."""
+    columns = min(columns, len(titles))
+    rows = -(-len(titles) // columns)
+    figure, grid = plot.subplots(rows, columns, figsize=(width * columns, height * rows),
+                                 squeeze=False)
+    axes = [axis for row in grid for axis in row]
+    for unused in axes[len(titles):]:
+        unused.set_visible(False)
+    for title, axis in zip(titles, axes):
+        axis.set_title(title, fontsize=9)
+    return figure, dict(zip(titles, axes))
+
+
+def legend_below(figure, axes):
+    """One legend for all panels, each name once."""
+    found = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            found.setdefault(label, handle)
+    if found:
+        names = in_order(list(found))
+        figure.legend([found[name] for name in names], names, loc="upper center",
+                      bbox_to_anchor=(0.5, 0.0), ncol=min(5, len(names)))
+
+
+def count_axis(axis, values):
+    """A logarithmic axis that shows the measured numbers of ranks."""
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(sorted(set(values)))
+    axis.set_xticklabels([str(value) for value in sorted(set(values))])
+    axis.minorticks_off()
+    axis.set_xlabel("ranks")
+
+
+def to_svg(figure, name):
+    """The figure as an SVG element whose identifiers begin with `name`."""
+    text = io.StringIO()
+    figure.tight_layout()
+    with plot.rc_context({"svg.hashsalt": name}):
+        figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plot.close(figure)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg"):]
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
+    return re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
