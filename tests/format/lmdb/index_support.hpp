@@ -32,6 +32,7 @@ class PlainReader final : public BulkReader {
     }
   }
   BulkCounters counters() const override { return counters_; }
+  bool abandoned() const override { return false; }
   std::string describe() const override { return "plain"; }
 
  private:

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "tests/format/lmdb/file_surgery.hpp"
 #include "tests/format/lmdb/index_support.hpp"
 #include "tests/support/scale.hpp"
@@ -260,31 +258,6 @@ TEST_F(RunsAndLeaves, ANamedDatabaseAmongRecordsIsUnsupported) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_EQ(error.where().sample, 4U);
-  }
-}
-
-// Several roots of a node.
-
-TEST_F(RunsAndLeaves, RootsShareOneIndex) {
-  const LeafTable table = table_of(leaves_, database_.tree().header().flags, 20, 3);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<std::uint64_t> memory(required_bytes(TableLeaves(table), facts_of(database_)) / 8);
-    const auto root = [&](unsigned seed) {
-      Database database = Database::open(file_);
-      LeafIndex index(std::make_unique<TableLeaves>(table), facts_of(database), database.pages(),
-                      {.bytes = std::as_writable_bytes(std::span(memory))});
-      std::mt19937 random(seed);
-      for (int i = 0; i < 15; ++i) {
-        const std::uint64_t first = random() % expected_.size();
-        const std::uint64_t count = std::min<std::uint64_t>(expected_.size() - first, 40);
-        const auto records = read_range(index, *file_, first, count);
-        EXPECT_TRUE(std::equal(records.begin(), records.end(),
-                               expected_.begin() + static_cast<std::ptrdiff_t>(first)));
-      }
-    };
-    std::vector<std::thread> roots;
-    for (unsigned i = 0; i < 4; ++i) roots.emplace_back(root, i + 10U * round);
-    for (std::thread& thread : roots) thread.join();
   }
 }
 

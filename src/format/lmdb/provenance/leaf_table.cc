@@ -14,11 +14,12 @@ namespace {
 constexpr std::uint64_t kMostSegments = std::uint64_t{1} << 22;
 
 SegmentGroup read_group(ByteReader& in) {
+  const std::uint64_t rest = in.rest().size();
   SegmentGroup group{.repeat = in.varint(kMostSegments),
                      .samples = in.varint(kMaxSegmentSamples),
                      .leaves = in.varint(kMaxSegmentSamples),
                      .base = in.varint(),
-                     .bytes = in.varint()};
+                     .bytes = in.varint(rest)};
   if (group.repeat > 1) group.distance = in.difference();
   return group;
 }
@@ -113,11 +114,13 @@ LeafTable LeafTable::read(ByteReader& in, std::uint64_t samples, std::uint64_t l
   table.groups_.reserve(groups);
   for (std::uint64_t i = 0; i < groups; ++i) table.groups_.push_back(read_group(in));
   table.check_groups();
+  std::uint64_t bytes = 0;
   for (const SegmentGroup& group : table.groups_) {
-    table.last_body_ = table.bodies_.size();
-    const auto body = in.raw(group.bytes);
-    table.bodies_.insert(table.bodies_.end(), body.begin(), body.end());
+    table.last_body_ = bytes;
+    bytes += group.bytes;
   }
+  const auto bodies = in.raw(bytes);
+  table.bodies_.assign(bodies.begin(), bodies.end());
   table.keys_ = KeyFacts::read(in, table.leaves_);
   return table;
 }
