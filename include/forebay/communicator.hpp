@@ -103,7 +103,8 @@ class Communicator {
 
   // Local. Messages outside the collective flow, between helper threads: reliable, and in order
   // between two ranks. Both are thread-safe, also beside the main thread where concurrent(). Two
-  // protocols between the same ranks must not share a communicator: split one off for each.
+  // protocols between the same ranks must not share a communicator: split one off for each, which
+  // all of its ranks use for messages and end at about the same time (or it stays until MPI ends).
   /// Copies `message` and returns at once. Throws usage above 1 GiB. More than some KB may move
   /// only while both sides call this object (or MPI) now and then.
   virtual void send(int to, std::span<const std::byte> message) = 0;

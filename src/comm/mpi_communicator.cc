@@ -17,6 +17,8 @@ namespace {
 constexpr int kNoticeTag = 7001;
 constexpr int kGatherTag = 7002;
 constexpr int kMessageTag = 7003;
+constexpr int kFarewellTag = 7004;
+constexpr std::chrono::milliseconds kLongestFarewell{500};
 // For messages that are still being sent when their communicator ends.
 constexpr std::chrono::seconds kLongestSettling{2};
 // Far below the limit of MPI's 32-bit counts, and small enough to keep a copy of.
@@ -56,20 +58,42 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
   concurrent_ = multiple_threads_granted();
   notices_.emplace(comm_, kNoticeTag);
   messages_.emplace(comm_, kMessageTag);
+  farewells_.emplace(comm_, kFarewellTag);
 }
 
 MpiCommunicator::~MpiCommunicator() {
   if (mpi_is_over()) return;
+  const bool parted = gave_up || part();
   const auto patience = gave_up ? std::chrono::seconds(0) : kLongestSettling;
-  if (!notices_->settle(patience) || !messages_->settle(patience)) set_mpi_gave_up();
+  for (MpiMailbox* const box : {&*notices_, &*messages_, &*farewells_}) {
+    if (!box->settle(patience)) set_mpi_gave_up();
+  }
   if (gave_up) {
     // MPI may still be at work on these.
     static_cast<void>(working_.release());
-    notices_->leak();
-    messages_->leak();
-    return;
+    for (MpiMailbox* const box : {&*notices_, &*messages_, &*farewells_}) box->leak();
+  } else if (parted) {
+    MPI_Comm_free(&comm_);
   }
-  MPI_Comm_free(&comm_);
+}
+
+/// Whether nothing can arrive on this communicator any more. Farewells come behind all that their
+/// sender has sent before.
+bool MpiCommunicator::part() {
+  if (!sends_messages_) return true;
+  try {
+    for (int rank = 0; rank < size_; ++rank) farewells_->send(rank, {});
+    const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
+    Waiting waiting(policy, "the farewells of other ranks");
+    for (int heard = 0; heard < size_; waiting.step()) {
+      while (farewells_->receive(MPI_ANY_SOURCE)) ++heard;
+      messages_->drain();
+      notices_->drain();
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::span<std::byte> MpiCommunicator::working(std::size_t bytes) {
@@ -222,11 +246,14 @@ std::optional<std::vector<std::byte>> MpiCommunicator::poll_notice() {
 }
 
 void MpiCommunicator::send(int to, std::span<const std::byte> message) {
-  if (!mpi_is_over()) messages_->send(to, message);
+  if (mpi_is_over()) return;
+  sends_messages_ = true;
+  messages_->send(to, message);
 }
 
 std::optional<std::vector<std::byte>> MpiCommunicator::try_receive(int from) {
   if (mpi_is_over()) return std::nullopt;
+  sends_messages_ = true;
   return messages_->receive(from);
 }
 

@@ -4,8 +4,14 @@
 // A wait may end early, by the timeout or the interrupt, but MPI cannot take the operation back: it
 // may read and write the operation's memory for as long as the process lives. So MPI only ever sees
 // memory of this object, which is then never freed, and not the caller's.
+//
+// A library may give the number of a freed communicator to the next one, and then takes a message
+// that was never received for one of the new communicator. So where messages were used, the ranks
+// tell each other when they have sent their last one, and a rank that has not heard so from all
+// others within half a second leaves the communicator to MPI.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +60,8 @@ class MpiCommunicator final : public Communicator {
   /// Memory for MPI to work on, valid until the next call.
   std::span<std::byte> working(std::size_t bytes);
 
+  bool part();
+
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
@@ -62,6 +70,8 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<std::vector<std::byte>> working_ = std::make_unique<std::vector<std::byte>>();
   std::optional<MpiMailbox> notices_;
   std::optional<MpiMailbox> messages_;
+  std::optional<MpiMailbox> farewells_;
+  std::atomic<bool> sends_messages_ = false;
 };
 
 /// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run

@@ -53,6 +53,11 @@ std::optional<std::vector<std::byte>> MpiMailbox::receive(int from) {
   return message;
 }
 
+void MpiMailbox::drain() {
+  while (receive(MPI_ANY_SOURCE)) {
+  }
+}
+
 bool MpiMailbox::all_complete() {
   const std::lock_guard lock(mutex_);
   transfers_->outgoing.remove_if(complete);

@@ -32,6 +32,8 @@ class MpiMailbox {
   void send(int to, std::span<const std::byte> message);
   /// The next message of `from`; with MPI_ANY_SOURCE of anybody (then for all calls).
   std::optional<std::vector<std::byte>> receive(int from);
+  /// Receives whatever has arrived and forgets it.
+  void drain();
   /// Waits until nothing is moving any more, at most `limit`; tells whether it is so.
   bool settle(std::chrono::milliseconds limit);
   /// Leaves all buffers to MPI for as long as the process lives.

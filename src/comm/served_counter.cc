@@ -52,7 +52,9 @@ ServedCounter::ServedCounter(std::shared_ptr<Communicator> comm, std::chrono::mi
     : comm_(std::move(comm)),
       limit_(limit),
       why_(std::move(why)),
-      left_(static_cast<std::size_t>(comm_->size()), false) {}
+      left_(static_cast<std::size_t>(comm_->size()), false) {
+  receive_answer();  // so that all ranks know that they use messages
+}
 
 ServedCounter::~ServedCounter() {
   try {
