@@ -39,6 +39,35 @@ class SharedMemory {
 /// Communicator know only the first).
 enum class SharedMemoryKind : std::uint8_t { posix, mpi };
 
+/// Asked now and then by a wait, which ends when it returns true. Empty: never.
+using GiveUp = std::function<bool()>;
+
+/// One number that belongs to rank 0 and that any rank adds to. Made by share_counter().
+/// Thread-safe. Destruction ends this rank's part and may take a second, for ranks that do so at
+/// different times. Once rank 0 has ended its part, the others may find the number gone.
+class SharedCounter {
+ public:
+  virtual ~SharedCounter() = default;
+  SharedCounter() = default;
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+
+  /// Adds, and returns the number before. Empty when `give_up` said so (the addition is made all
+  /// the same) or the number is gone. Throws communication when rank 0 does not answer within the
+  /// communicator's timeout.
+  virtual std::optional<std::uint64_t> fetch_add(std::uint64_t n, const GiveUp& give_up) = 0;
+  /// Adds without looking at the result. Never waits for long.
+  virtual void add(std::uint64_t n) = 0;
+  /// Answers what others have asked of this rank; tells whether there was something. Where
+  /// needs_serving(), a thread of rank 0 has to call it again and again for the others to go on.
+  virtual bool serve() = 0;
+  virtual bool needs_serving() const = 0;
+  /// How the number is reached, and why so: for explain().
+  virtual std::string describe() const = 0;
+
+  std::optional<std::uint64_t> load(const GiveUp& give_up) { return fetch_add(0, give_up); }
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -65,10 +94,21 @@ class Communicator {
   virtual std::shared_ptr<Communicator> split_by_node() = 0;
   /// Only on a communicator whose ranks share memory. Sparse: see SharedMemory::reserve.
   virtual std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) = 0;
+  /// A number that starts at 0. How it is reached is tried out here, which takes up to 0.2 s.
+  virtual std::unique_ptr<SharedCounter> share_counter() = 0;
 
   // Local. Messages outside the collective flow, for failure notices: delivery is not confirmed.
   virtual void send_notice(int to, std::span<const std::byte> message) = 0;
   virtual std::optional<std::vector<std::byte>> poll_notice() = 0;
+
+  // Local. Messages outside the collective flow, between helper threads: reliable, and in order
+  // between two ranks. Both are thread-safe, also beside the main thread where concurrent(). Two
+  // protocols between the same ranks must not share a communicator: split one off for each.
+  /// Copies `message` and returns at once. Throws usage above 1 GiB. More than some KB may move
+  /// only while both sides call this object (or MPI) now and then.
+  virtual void send(int to, std::span<const std::byte> message) = 0;
+  /// The next message of rank `from`, if one has arrived whole. Never waits.
+  virtual std::optional<std::vector<std::byte>> try_receive(int from) = 0;
   /// Whether helper threads may call this object beside the main thread (MPI_THREAD_MULTIPLE).
   virtual bool concurrent() const = 0;
 

@@ -13,16 +13,57 @@
 
 namespace forebay {
 
-/// How samples get from the file into the memory of the ranks.
+/// How samples get from the file into the memory of the ranks: the papers' optimizations, each on
+/// top of the one before (Pumma et al., TOPC 2019, sections 3-5). A strategy is a set of defaults
+/// for the knobs below; each knob may be turned by itself.
+///
+///                            locate      engine  coalesce    stagger
+///   lmdb                     seek        mmap    1           -          liblmdb, every rank itself
+///   lmm                      seek        mmap    1           -
+///   lmm_dm                   handoff     mmap    1           -
+///   lmm_dio                  scatter     pread   1           -
+///   lmm_dio_prov             provenance  pread   1           -
+///   lmm_dio_prov_coal        provenance  pread   by memory   -
+///   lmm_dio_prov_coal_stag   provenance  pread   by memory   measured
+///   automatic                provenance, else scan; uring where it serves; by memory; measured
 enum class Strategy : std::uint8_t {
-  automatic,  ///< the best that this version has: lmm
-  lmdb,       ///< baseline: liblmdb, every rank for itself, skipping what belongs to others. Its
-              ///< mapping is not guarded: a file that is cut while open ends the process (SIGBUS)
-  lmm,        ///< localized mmap: one root a node reads for all its ranks (HPCC 2017, section IV)
+  automatic,
+  lmdb,  ///< the baseline: every rank skips what belongs to others. Its mapping is not guarded: a
+         ///< file that is cut while open ends the process (SIGBUS)
+  lmm,   ///< localized mmap: one root a node reads for all its ranks
+  lmm_dm,
+  lmm_dio,
+  lmm_dio_prov,
+  lmm_dio_prov_coal,
+  lmm_dio_prov_coal_stag,
+};
+
+/// How a root finds out where its records are.
+enum class Locate : std::uint8_t {
+  automatic,   ///< what the strategy says
+  seek,        ///< walks the tree for itself, over the records of the others
+  handoff,     ///< goes on where the root before it has stopped; reads ahead on a guess meanwhile
+  scatter,     ///< one root walks the tree for all and tells them their extents
+  scan,        ///< all roots count the leaves together, once, at open
+  provenance,  ///< from a sidecar that says how the file was laid out (see docs/provenance.md)
 };
 
 /// How the reader of a root gets bytes.
-enum class ReadEngine : std::uint8_t { automatic, mmap, pread };
+enum class ReadEngine : std::uint8_t { automatic, mmap, pread, uring };
+
+/// How roots take turns at the file system.
+enum class StaggerBy : std::uint8_t {
+  none,   ///< no turns at all
+  token,   ///< each group of roots passes its tokens to the next (TOPC 2019, section 5.4)
+  ticket,  ///< first come, first served, from one counter
+};
+
+/// LoaderOptions::stagger: no turns, all roots read at once.
+inline constexpr int kNoStagger = 0;
+/// LoaderOptions::stagger: what the strategy says.
+inline constexpr int kStaggerByStrategy = -1;
+/// LoaderOptions::stagger: find the number by measuring.
+inline constexpr int kMeasureStagger = -2;
 
 /// A stretch of an epoch list that one number of ranks and one batch size worked through.
 struct Segment {
@@ -36,8 +77,9 @@ struct LoaderOptions {
   /// Samples in a global batch, over all ranks; at least one a rank. Required.
   std::uint64_t batch = 0;
   /// C: how many iterations are read together. 1 keeps Caffe's order; larger values mean larger
-  /// reads and a different (but still fixed) order.
-  std::uint64_t coalesce = 1;
+  /// reads and a different (but still fixed) order. 0 = what the strategy says: 1, or as many as
+  /// the stage and useful reads allow. What was chosen is kept in state().
+  std::uint64_t coalesce = 0;
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
   std::uint64_t iterations = 0;
   /// The same in epochs: the last batch is the one that reaches the end of that many; 0 = no end.
@@ -50,8 +92,19 @@ struct LoaderOptions {
   /// Fingerprint that the data set must have; empty = any.
   std::string fingerprint;
   Strategy strategy = Strategy::automatic;
-  /// automatic: mmap where the file system maps, else pread.
+  Locate locate = Locate::automatic;
+  /// automatic: what the strategy says, or the nearest that the file system and kernel allow.
   ReadEngine engine = ReadEngine::automatic;
+  /// Past the page cache (O_DIRECT), with engine uring.
+  bool direct = false;
+  /// Reads in flight a root, and their largest size; 0 = what suits the engine.
+  unsigned depth = 0;
+  std::uint64_t request_bytes = 0;
+  /// Extents that lie closer than this are read as one.
+  std::uint64_t gap_bytes = std::uint64_t{64} << 10;
+  /// How many roots may read at once; or one of the three constants above.
+  int stagger = kStaggerByStrategy;
+  StaggerBy stagger_by = StaggerBy::token;
   /// Reading processes a node; 0 = 1 up to 16 ranks, 2 above.
   int roots = 0;
   /// Windows in the stage at once: 2 read ahead while one is used, 1 shows all reading as waiting.
@@ -64,6 +117,8 @@ struct LoaderOptions {
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;
+  /// Works out the plan of the first window at open, for Loader::plan().
+  bool explain = false;
   /// How long a wait for data or for another rank may last: 1 ms to a year.
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
 
@@ -88,6 +143,8 @@ struct OptionInfo {
 std::span<const OptionInfo> loader_option_infos();
 
 std::string_view to_string(Strategy strategy);
+std::string_view to_string(Locate locate);
 std::string_view to_string(ReadEngine engine);
+std::string_view to_string(StaggerBy by);
 
 }  // namespace forebay

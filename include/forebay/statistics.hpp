@@ -16,9 +16,10 @@ namespace forebay {
 struct LoaderStatistics {
   double open_seconds = 0;         ///< from the call of open to its return
   double first_batch_seconds = 0;  ///< from the call of open to the first delivered batch
-  double seek_seconds = 0;         ///< locating records, in the reader
+  double seek_seconds = 0;  ///< locating records, in the reader, waiting for who helps included
   double read_seconds = 0;  ///< reading records into the stage; with mmap the page faults are here
   double wait_seconds = 0;  ///< the reader waited for a free buffer: large is good
+  double turn_seconds = 0;  ///< the reader waited for its turn to read (staggering)
   double decode_seconds = 0;   ///< turning stored values into fields
   double exposed_seconds = 0;  ///< the consumer waited for data: exposed I/O
   double skew_seconds = 0;     ///< the consumer waited for slower ranks
@@ -30,6 +31,9 @@ struct LoaderStatistics {
   std::uint64_t requests = 0;         ///< explicit reads (mapped: none)
   std::uint64_t pages_visited = 0;
   std::uint64_t records_skipped = 0;
+  std::uint64_t missed_pages = 0;     ///< speculation (lmm-dm): needed, and not read ahead
+  std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed
+  std::uint64_t index_bytes = 0;      ///< memory of the index, which the roots of a node share
 
   std::uint64_t voluntary_switches = 0;
   std::uint64_t involuntary_switches = 0;

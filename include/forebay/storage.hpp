@@ -3,6 +3,7 @@
 //   pread   explicit reads of exactly the bytes that were asked for
 //   mmap    the file is mapped once, map() gives the bytes in place; a fault inside the mapping
 //           (file cut, device gone) becomes an Error from check() instead of killing the process
+//   uring   as pread; many reads at once go through io_uring, where the system has it
 //   memory  bytes in memory (tests, and data that never had a file)
 //
 // All methods are local (no rank waits for another) and safe to call from many threads at once.
@@ -16,7 +17,7 @@
 
 namespace forebay {
 
-enum class Engine : std::uint8_t { mmap, pread };
+enum class Engine : std::uint8_t { mmap, pread, uring };
 
 /// What a file moved so far. Mapped bytes are counted by their readers, not here.
 struct FileCounters {

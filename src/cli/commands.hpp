@@ -16,6 +16,7 @@ namespace forebay {
 void add_pack_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
+void add_provenance_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_bench_command(CLI::App& app);

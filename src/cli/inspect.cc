@@ -11,6 +11,8 @@
 #include "cli/dataset_options.hpp"
 #include "cli/output.hpp"
 #include "forebay/error.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
+#include "format/lmdb/provenance/sidecar_file.hpp"
 
 namespace forebay {
 namespace {
@@ -42,10 +44,19 @@ Fields fields_of(lmdb::Database& database, const CodecOptions& options) {
   }
 }
 
-// This version reads no sidecars yet; it only says whether one lies beside the data.
-std::string sidecar_state(const std::string& dataset) {
-  const std::string file = lmdb::resolve_dataset_path(dataset).data_file + ".forebay";
-  return std::filesystem::exists(file) ? "present, not used by this version" : "none";
+/// Form of the sidecar beside the data, "none", or why it is not used.
+std::string sidecar_state(const std::string& dataset, lmdb::Database& database) {
+  const std::string file = lmdb::sidecar_path(lmdb::resolve_dataset_path(dataset));
+  if (!std::filesystem::exists(file)) return "none";
+  const lmdb::TreeFacts facts = lmdb::facts_of(database);
+  try {
+    const auto bytes =
+        lmdb::read_sidecar_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
+    const auto loaded = lmdb::load_sidecar(bytes, facts);
+    return loaded ? loaded.leaves->form() : "not used: " + loaded.problem;
+  } catch (const Error& error) {
+    return "not used: " + error.happened();
+  }
 }
 
 Inspection look_at(const DatasetOptions& options) {
@@ -55,9 +66,9 @@ Inspection look_at(const DatasetOptions& options) {
     result.report = lmdb::inspect(database);
     result.report.path = options.path;
     if (result.report.entries > 0) result.fields = fields_of(database, options.codec);
+    result.sidecar = sidecar_state(options.path, database);
     database.check_unchanged();
   }
-  result.sidecar = sidecar_state(options.path);
   return result;
 }
 

@@ -58,6 +58,7 @@ void print_summary(const Options& options, const pack::Summary& summary) {
                 {"resumed_from", summary.resumed_from},
                 {"value_bytes", summary.value_bytes},
                 {"file_bytes", summary.file_bytes},
+                {"sidecar", summary.sidecar},
                 {"seconds", summary.seconds}});
     return;
   }
@@ -70,6 +71,7 @@ void print_summary(const Options& options, const pack::Summary& summary) {
   }
   fmt::print("{}: {} records, data.mdb has {}\n", summary.destination, human_count(summary.records),
              human_bytes(summary.file_bytes));
+  if (options.provenance) fmt::print("sidecar: {}\n", summary.sidecar);
 }
 
 struct Command {
@@ -114,6 +116,8 @@ void add_destination_options(CLI::App& app, Options& options) {
   auto* resume = app.add_flag("--resume", options.resume, "Continue an interrupted packing");
   app.add_flag("--force", options.force, "Replace DEST, drop an interrupted packing")
       ->excludes(resume);
+  app.add_flag("--provenance,!--no-provenance", options.provenance,
+               "Write a sidecar that says where the records lie (default: yes)");
   app.add_flag("--json", options.json, "Print the summary as JSON");
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/commands.hpp"
@@ -27,7 +28,8 @@ struct SamplesFlags {
   std::string trace;
   bool decode = false;
   bool statistics = false;
-  bool json = false;  ///< accepted for uniformity: the output is JSON lines in any case
+  bool explain = false;
+  bool json = false;  ///< of --explain; the samples are JSON lines in any case
   LoaderOptions loader;
 };
 
@@ -148,11 +150,22 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
   });
 }
 
+void print_plan(const Loader& loader, bool json) {
+  if (!json) {
+    fmt::print("{}\n{}", loader.explain(), loader.plan());
+    return;
+  }
+  nlohmann::ordered_json object{{"explain", loader.explain()}, {"plan", nullptr}};
+  const std::string plan = loader.plan(true);
+  if (!plan.empty()) object["plan"] = nlohmann::ordered_json::parse(plan);
+  fmt::print("{}\n", object.dump());
+}
+
 int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
   // What each of these adds is collective, or a part of every line.
   require_agreement(*comm,
-                    fmt::format("decode={},stats={},trace={}", flags.decode, flags.statistics,
-                                !flags.trace.empty()),
+                    fmt::format("decode={},stats={},trace={},explain={}", flags.decode,
+                                flags.statistics, !flags.trace.empty(), flags.explain),
                     "the options of the output");
   collectively(*comm, [&] {
     refuse_to_overwrite(flags.dataset, flags.output);
@@ -161,6 +174,10 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   std::unique_ptr<Trace> trace;
   if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
   Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());
+  if (flags.explain) {
+    if (comm->rank() == 0) print_plan(loader, flags.json);
+    return 0;
+  }
   comm->set_timeout(flags.loader.timeout);
   print_batches(*comm, loader, flags);
   if (flags.statistics) print_statistics(*comm, loader);
@@ -191,11 +208,17 @@ void add_samples_command(CLI::App& app) {
   command->add_option("--output", flags->output, "File for the lines (default: standard output)");
   command->add_flag("--stats", flags->statistics, "Print the loader's figures as JSON on stderr");
   command->add_option("--trace", flags->trace, "Write a timeline for Perfetto to this file");
-  command->add_flag("--json", flags->json, "Accepted: the output is JSON lines in any case");
+  command->add_flag("--explain", flags->explain,
+                    "Print what would be read and how, and read nothing");
+  command->add_flag("--json", flags->json,
+                    "With --explain: as JSON. Samples are JSON lines in any case");
   add_loader_flags(*command, flags->loader);
   command->callback([flags] {
     check_flags(*flags);
     if (flags->loader.iterations == 0 && flags->loader.epochs == 0) flags->loader.epochs = 1;
+    // What is shown should not depend on the memory of the machine that shows it.
+    flags->loader.explain = flags->explain;
+    if (flags->loader.coalesce == 0 && !flags->explain) flags->loader.coalesce = 1;
     // Values that nobody decodes may be anything, also where the codec is looked up: in the first.
     const bool any_value = !flags->decode && flags->loader.schema.empty();
     if (any_value && flags->loader.codec == "auto") flags->loader.codec = "bytes";

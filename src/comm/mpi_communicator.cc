@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "comm/mpi_counter.hpp"
 #include "comm/mpi_error.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 constexpr int kNoticeTag = 7001;
 constexpr int kGatherTag = 7002;
+constexpr int kMessageTag = 7003;
+// For messages that are still being sent when their communicator ends.
+constexpr std::chrono::seconds kLongestSettling{2};
 // Far below the limit of MPI's 32-bit counts, and small enough to keep a copy of.
 constexpr std::size_t kLargestPiece = std::size_t{16} << 20;
 
@@ -50,25 +54,22 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, WaitPolicy policy)
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   concurrent_ = multiple_threads_granted();
+  notices_.emplace(comm_, kNoticeTag);
+  messages_.emplace(comm_, kMessageTag);
 }
 
 MpiCommunicator::~MpiCommunicator() {
   if (mpi_is_over()) return;
-  if (!notices_sent()) set_mpi_gave_up();
+  const auto patience = gave_up ? std::chrono::seconds(0) : kLongestSettling;
+  if (!notices_->settle(patience) || !messages_->settle(patience)) set_mpi_gave_up();
   if (gave_up) {
     // MPI may still be at work on these.
     static_cast<void>(working_.release());
-    static_cast<void>(notices_.release());
+    notices_->leak();
+    messages_->leak();
     return;
   }
   MPI_Comm_free(&comm_);
-}
-
-bool MpiCommunicator::notices_sent() {
-  return std::ranges::all_of(*notices_, [](Notice& notice) {
-    int done = 0;
-    return MPI_Test(&notice.request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
-  });
 }
 
 std::span<std::byte> MpiCommunicator::working(std::size_t bytes) {
@@ -128,7 +129,7 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
   std::ranges::copy(received, all.begin());
 }
 
-std::vector<std::byte> MpiCommunicator::receive(int from, std::size_t bytes) {
+std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
   in_pieces(std::span(data), [&](std::span<std::byte> piece) {
     const auto room = working(piece.size());
@@ -141,7 +142,7 @@ std::vector<std::byte> MpiCommunicator::receive(int from, std::size_t bytes) {
   return data;
 }
 
-void MpiCommunicator::send(int to, std::span<const std::byte> data) {
+void MpiCommunicator::send_part(int to, std::span<const std::byte> data) {
   in_pieces(data, [&](std::span<const std::byte> piece) {
     const auto room = working(piece.size());
     std::ranges::copy(piece, room.begin());
@@ -159,12 +160,12 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
   all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
   std::vector<std::vector<std::byte>> all;
   if (rank_ != root) {
-    send(root, mine);
+    send_part(root, mine);
     return all;
   }
   for (int rank = 0; rank < size_; ++rank) {
     all.push_back(rank == rank_ ? std::vector<std::byte>(mine.begin(), mine.end())
-                                : receive(rank, sizes[static_cast<std::size_t>(rank)]));
+                                : receive_part(rank, sizes[static_cast<std::size_t>(rank)]));
   }
   return all;
 }
@@ -207,30 +208,26 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMe
   return share_mpi(*this, comm_, bytes);
 }
 
+std::unique_ptr<SharedCounter> MpiCommunicator::share_counter() {
+  return share_mpi_counter(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)));
+}
+
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {
-  if (mpi_is_over()) return;
-  const std::lock_guard lock(notices_mutex_);
-  auto& notice = notices_->emplace_back();
-  notice.message.assign(message.begin(), message.end());
-  check_mpi(MPI_Isend(notice.message.data(), static_cast<int>(notice.message.size()), MPI_BYTE, to,
-                      kNoticeTag, comm_, &notice.request),
-            "MPI_Isend");
+  if (!mpi_is_over()) notices_->send(to, message);
 }
 
 std::optional<std::vector<std::byte>> MpiCommunicator::poll_notice() {
   if (mpi_is_over()) return std::nullopt;
-  const std::lock_guard lock(notices_mutex_);
-  int waiting = 0;
-  MPI_Status status;
-  check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, comm_, &waiting, &status), "MPI_Iprobe");
-  if (waiting == 0) return std::nullopt;
-  int count = 0;
-  check_mpi(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
-  std::vector<std::byte> message(static_cast<std::size_t>(std::max(count, 0)));
-  check_mpi(MPI_Recv(message.data(), count, MPI_BYTE, status.MPI_SOURCE, kNoticeTag, comm_,
-                     MPI_STATUS_IGNORE),
-            "MPI_Recv");
-  return message;
+  return notices_->receive(MPI_ANY_SOURCE);
+}
+
+void MpiCommunicator::send(int to, std::span<const std::byte> message) {
+  if (!mpi_is_over()) messages_->send(to, message);
+}
+
+std::optional<std::vector<std::byte>> MpiCommunicator::try_receive(int from) {
+  if (mpi_is_over()) return std::nullopt;
+  return messages_->receive(from);
 }
 
 std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {

@@ -6,11 +6,11 @@
 // memory of this object, which is then never freed, and not the caller's.
 #pragma once
 
-#include <deque>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/mpi_mailbox.hpp"
 #include "comm/waiting.hpp"
 #include "forebay/mpi.hpp"
 
@@ -32,26 +32,27 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<Communicator> split(int color, int key) override;
   std::shared_ptr<Communicator> split_by_node() override;
   std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) override;
+  std::unique_ptr<SharedCounter> share_counter() override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
+  void send(int to, std::span<const std::byte> message) override;
+  std::optional<std::vector<std::byte>> try_receive(int from) override;
   bool concurrent() const override { return concurrent_; }
   void set_timeout(std::chrono::milliseconds timeout) override { policy_.timeout = timeout; }
   void set_interrupt(std::function<void()> interrupt) override {
     policy_.interrupt = std::move(interrupt);
   }
 
- private:
-  struct Notice {
-    MPI_Request request = MPI_REQUEST_NULL;
-    std::vector<std::byte> message;
-  };
+  MPI_Comm handle() const { return comm_; }
+  /// How long a wait of this communicator may last.
+  std::chrono::milliseconds timeout() const { return policy_.timeout; }
 
+ private:
   void wait(MPI_Request request, const char* what);
-  std::vector<std::byte> receive(int from, std::size_t bytes);
-  void send(int to, std::span<const std::byte> data);
+  std::vector<std::byte> receive_part(int from, std::size_t bytes);
+  void send_part(int to, std::span<const std::byte> data);
   /// Memory for MPI to work on, valid until the next call.
   std::span<std::byte> working(std::size_t bytes);
-  bool notices_sent();
 
   MPI_Comm comm_;
   int rank_ = 0;
@@ -59,9 +60,8 @@ class MpiCommunicator final : public Communicator {
   bool concurrent_ = false;
   WaitPolicy policy_;
   std::unique_ptr<std::vector<std::byte>> working_ = std::make_unique<std::vector<std::byte>>();
-  std::mutex notices_mutex_;
-  /// Being sent; the buffers must stay where they are.
-  std::unique_ptr<std::deque<Notice>> notices_ = std::make_unique<std::deque<Notice>>();
+  std::optional<MpiMailbox> notices_;
+  std::optional<MpiMailbox> messages_;
 };
 
 /// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run

@@ -1,7 +1,9 @@
 #include "comm/mpi_window.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -10,31 +12,57 @@
 #include "comm/mpi_communicator.hpp"
 #include "comm/mpi_error.hpp"
 #include "comm/waiting.hpp"
+#include "core/log.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::chrono::seconds kLongestFarewell{5};
+constexpr std::chrono::seconds kLongestRemoteFarewell{1};
 
-/// Whether all ranks of `comm` arrive here within 5 s.
-bool all_arrive(MPI_Comm comm) {
+/// All ranks of `comm` arrive here. Throws communication when one does not within 5 s.
+void meet(MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
+  check_mpi(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
   const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
   Waiting waiting(policy, "the other ranks");
   try {
-    for (;;) {
-      int done = 0;
-      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-      if (done != 0) return true;
+    for (int done = 0;;) {
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return;
       waiting.step();
     }
   } catch (const Error&) {
     set_mpi_gave_up();
-    return false;
+    throw;
   }
 }
+
+/// Called by MPI_Finalize, through an attribute of MPI_COMM_SELF, in the reverse order of creation:
+/// the same on all ranks of a window. Libraries may crash over a window that nobody has freed.
+int free_at_finalize(MPI_Comm, int, void* window, void*) {
+  const std::unique_ptr<MPI_Win> handle(static_cast<MPI_Win*>(window));
+  if (*handle == MPI_WIN_NULL || mpi_gave_up()) return MPI_SUCCESS;
+  MPI_Win_unlock_all(*handle);
+  return MPI_Win_free(handle.get());
+}
+
+/// What MPI reads and writes during one addition.
+struct Addition {
+  std::uint64_t n = 0;
+  std::uint64_t before = 0;
+};
+
+/// The same agreement as Farewell, for ranks that do not share memory: three numbers behind the
+/// memory of rank 0. Who claims first decides, and then writes the verdict for all.
+struct RemoteFarewell {
+  std::uint64_t arrived;
+  std::uint64_t claims;
+  std::uint64_t verdict;  ///< a Farewell::Verdict
+};
+
+constexpr std::size_t farewell_after(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 constexpr std::size_t kAlignment = 64;  // a cache line
 
@@ -116,23 +144,96 @@ MpiWindow::MpiWindow(MPI_Comm comm, MPI_Win window, std::span<std::byte> bytes)
 MpiWindow::MpiWindow(MpiWindow&& other) noexcept
     : comm_(other.comm_),
       window_(std::exchange(other.window_, MPI_WIN_NULL)),
-      bytes_(other.bytes_) {}
+      bytes_(other.bytes_),
+      open_to_all_(other.open_to_all_),
+      at_finalize_(other.at_finalize_) {}
 
 MpiWindow& MpiWindow::operator=(MpiWindow&& other) noexcept {
   std::swap(comm_, other.comm_);
   std::swap(window_, other.window_);
   std::swap(bytes_, other.bytes_);
+  std::swap(open_to_all_, other.open_to_all_);
+  std::swap(at_finalize_, other.at_finalize_);
   return *this;
 }
 
 MpiWindow::~MpiWindow() {
-  if (window_ == MPI_WIN_NULL || mpi_is_over() || mpi_gave_up()) return;
-  if (all_arrive(comm_)) free();
+  if (window_ == MPI_WIN_NULL || mpi_is_over() || mpi_gave_up() || !open_to_all_) return;
+  if (all_will_free()) free();
 }
 
 void MpiWindow::free() {
-  if (!mpi_is_over()) MPI_Win_free(&window_);
+  if (!mpi_is_over() && open_to_all_) {
+    MPI_Comm_delete_attr(MPI_COMM_SELF, at_finalize_);  // frees the window
+    MPI_Comm_free_keyval(&at_finalize_);
+  } else if (!mpi_is_over()) {
+    MPI_Win_free(&window_);
+  }
   window_ = MPI_WIN_NULL;
+}
+
+// The last one to arrive wants to free, and whoever has waited too long wants to leak.
+bool MpiWindow::all_will_free() {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestRemoteFarewell;
+  const std::size_t place = farewell_after(bytes_.size());
+  try {
+    int ranks = 0;
+    check_mpi(MPI_Comm_size(comm_, &ranks), "MPI_Comm_size");
+    const std::uint64_t arrived =
+        1 + fetch_add(place + offsetof(RemoteFarewell, arrived), 1, kLongestFarewell);
+    return decide_to_free(arrived == static_cast<std::uint64_t>(ranks), deadline);
+  } catch (const Error& error) {
+    log(LogLevel::warning, "an MPI window is left to the end of the process: {}", error.what());
+    return false;
+  }
+}
+
+bool MpiWindow::decide_to_free(bool wanted, std::chrono::steady_clock::time_point deadline) {
+  const std::size_t place = farewell_after(bytes_.size());
+  const auto add = [&](std::size_t member, std::uint64_t n) {
+    return fetch_add(place + member, n, kLongestFarewell);
+  };
+  const auto verdict = [&] { return add(offsetof(RemoteFarewell, verdict), 0); };
+  const auto claim = [&](Farewell::Verdict decision) {
+    if (add(offsetof(RemoteFarewell, claims), 1) == 0) {
+      add(offsetof(RemoteFarewell, verdict), decision);
+    }
+  };
+  if (wanted) claim(Farewell::kFree);
+  bool late = false;
+  // Whoever has claimed first writes the verdict at once, so the extra time is hardly needed.
+  const WaitPolicy policy{.timeout = 2 * kLongestFarewell, .interrupt = {}};
+  for (Waiting waiting(policy, "the other ranks");; waiting.step()) {
+    const std::uint64_t decided = verdict();
+    if (decided != Farewell::kOpen) return decided == Farewell::kFree;
+    if (!late && std::chrono::steady_clock::now() >= deadline) {
+      late = true;
+      claim(Farewell::kLeak);
+    }
+  }
+}
+
+std::uint64_t MpiWindow::fetch_add(std::size_t offset, std::uint64_t n,
+                                   std::chrono::milliseconds limit) {
+  const WaitPolicy policy{.timeout = limit, .interrupt = {}};
+  Waiting waiting(policy, "an addition in the memory of rank 0");
+  auto addition = std::make_unique<Addition>(Addition{.n = n});
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Rget_accumulate(&addition->n, 1, MPI_UINT64_T, &addition->before, 1, MPI_UINT64_T,
+                                0, static_cast<MPI_Aint>(offset), 1, MPI_UINT64_T, MPI_SUM, window_,
+                                &request),
+            "MPI_Rget_accumulate");
+  try {
+    for (int done = 0;;) {
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return addition->before;
+      waiting.step();
+    }
+  } catch (const Error&) {
+    set_mpi_gave_up();
+    static_cast<void>(addition.release());  // MPI may still write there
+    throw;
+  }
 }
 
 MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
@@ -152,12 +253,31 @@ MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
 }
 
 MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes) {
+  const std::size_t size = farewell_after(bytes) + sizeof(RemoteFarewell);
   void* base = nullptr;
-  MPI_Win window = MPI_WIN_NULL;
-  check_mpi(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, comm,
-                             static_cast<void*>(&base), &window),
+  MPI_Win handle = MPI_WIN_NULL;
+  check_mpi(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm,
+                             static_cast<void*>(&base), &handle),
             "MPI_Win_allocate");
-  return {comm, window, {static_cast<std::byte*>(base), bytes}};
+  MpiWindow window(comm, handle, {static_cast<std::byte*>(base), size});
+  window.open_to_all(bytes);
+  return window;
+}
+
+// The zeros have to be there before any rank adds to them.
+void MpiWindow::open_to_all(std::size_t bytes) {
+  check_mpi(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+  std::ranges::fill(bytes_, std::byte{0});
+  check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+  check_mpi(MPI_Win_sync(window_), "MPI_Win_sync");
+  meet(comm_);
+  bytes_ = bytes_.first(bytes);
+  check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &at_finalize_, nullptr),
+            "MPI_Comm_create_keyval");
+  auto handle = std::make_unique<MPI_Win>(window_);
+  check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, at_finalize_, handle.get()), "MPI_Comm_set_attr");
+  static_cast<void>(handle.release());  // the callback takes it over
+  open_to_all_ = true;
 }
 
 std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes) {

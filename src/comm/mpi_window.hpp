@@ -1,7 +1,9 @@
 // An MPI window in RAII, and shared memory on top of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -9,13 +11,18 @@
 
 namespace forebay {
 
-/// Owns a window that MPI allocated. Creating and freeing are collective; the destructor waits for
-/// the other ranks at most 5 s, and leaks the window rather than hang when one does not come.
+/// Owns a window that MPI allocated. Creating is collective, and so is freeing, which blocks inside
+/// MPI until all ranks do it. So the ranks must be of one mind whether to free.
 class MpiWindow {
  public:
-  /// Memory that the ranks of `comm` (one node) share; all of it belongs to rank 0.
+  /// Memory that the ranks of `comm` (one node) share; all of it belongs to rank 0. Its users agree
+  /// in that memory and then call free() or leak(); a window without either is leaked.
   static MpiWindow allocate_shared(MPI_Comm comm, std::size_t bytes);
-  /// `bytes` of memory a rank that the others may access by one-sided communication.
+  /// `bytes` of zeros a rank that the others may access by one-sided communication at any time
+  /// (passive target, all locked). The destructor agrees with the other ranks, by numbers in the
+  /// memory of rank 0, and waits for them at most 1 s. Where they do not agree, the window stays
+  /// until MPI_Finalize, where all ranks meet.
+  /// Throws communication where MPI cannot make such a window.
   static MpiWindow allocate(MPI_Comm comm, std::size_t bytes);
 
   MpiWindow(MpiWindow&& other) noexcept;
@@ -25,17 +32,30 @@ class MpiWindow {
   MPI_Win handle() const { return window_; }
   std::span<std::byte> bytes() const { return bytes_; }
 
+  /// Adds to the 64-bit number `offset` bytes into the memory of rank 0 and returns the number
+  /// before; on windows of allocate(), thread-safe. MPI_Fetch_and_op could only be ended by a flush
+  /// that blocks; MPI_Rget_accumulate does the same and can be waited for with a deadline.
+  /// The addition is made also when the wait for it ends early, which throws communication past
+  /// `limit` and after which MPI must not be finalized.
+  std::uint64_t fetch_add(std::size_t offset, std::uint64_t n, std::chrono::milliseconds limit);
+
   /// Frees the window without waiting: for ranks that know that all others do the same.
   void free();
-  /// Leaves the window to MPI for as long as the process lives.
+  /// Leaves the window to MPI, until MPI_Finalize where allocate() has made it.
   void leak() { window_ = MPI_WIN_NULL; }
 
  private:
   MpiWindow(MPI_Comm comm, MPI_Win window, std::span<std::byte> bytes);
 
+  void open_to_all(std::size_t bytes);
+  bool all_will_free();
+  bool decide_to_free(bool wanted, std::chrono::steady_clock::time_point deadline);
+
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
   std::span<std::byte> bytes_;
+  bool open_to_all_ = false;  ///< made by allocate(), up to its end
+  int at_finalize_ = MPI_KEYVAL_INVALID;
 };
 
 /// SharedMemory in an MPI-3 shared window. Collective over `comm`, whose handle is `handle`.

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/huge_pages.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 
@@ -63,8 +64,8 @@ class PosixSharedMemory final : public SharedMemory {
  public:
   PosixSharedMemory(Descriptor descriptor, std::size_t bytes, std::string directory)
       : descriptor_(std::move(descriptor)), size_(bytes), directory_(std::move(directory)) {
-    address_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
-    if (address_ == MAP_FAILED) fail("mmap", directory_, errno);
+    map();
+    if (size_ >= kWorthHugePages) advise_huge_pages(this->bytes());
   }
   PosixSharedMemory(const PosixSharedMemory&) = delete;
   PosixSharedMemory& operator=(const PosixSharedMemory&) = delete;
@@ -74,20 +75,54 @@ class PosixSharedMemory final : public SharedMemory {
   void reserve(std::size_t offset, std::size_t size) override;
 
  private:
+  void map();
+  void use_huge_pages(std::size_t begin, std::size_t length);
   std::size_t chunk_length(std::size_t chunk) const;
   std::size_t missing_bytes(std::size_t first, std::size_t last) const;
   std::uint64_t free_bytes() const;
   [[noreturn]] void fail_for_space(std::size_t needed) const;
 
-  static constexpr std::size_t kChunk = std::size_t{4} << 20;
+  static constexpr std::size_t kChunk = std::size_t{4} << 20;  // of whole huge pages
+  static constexpr std::size_t kWorthHugePages = kChunk;
 
   Descriptor descriptor_;
   std::size_t size_;
   std::string directory_;
   void* address_ = nullptr;
   std::mutex mutex_;
+  bool has_huge_pages_ = size_ >= kWorthHugePages;  // until the system has refused one
   std::vector<bool> reserved_ = std::vector<bool>((size_ + kChunk - 1) / kChunk, false);
 };
+
+// At a multiple of the huge page size, where the segment holds any: only there can they be used.
+void PosixSharedMemory::map() {
+  const std::size_t alignment = size_ >= kWorthHugePages ? kHugePage : 1;
+  const std::size_t room = size_ + alignment - 1;
+  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (reserved == MAP_FAILED) fail("mmap", directory_, errno);
+  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
+  const auto aligned = (begin + alignment - 1) / alignment * alignment;
+  address_ = mmap(reinterpret_cast<void*>(aligned), size_, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_FIXED, descriptor_.get(), 0);
+  if (address_ == MAP_FAILED) {
+    const int error = errno;
+    munmap(reserved, room);
+    fail("mmap", directory_, error);
+  }
+  const std::size_t before = aligned - begin;
+  if (before > 0) munmap(reserved, before);
+  // Whole pages only: the mapping owns the last one to its end.
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t end = (aligned + size_ + page - 1) / page * page;
+  if (begin + room > end) munmap(reinterpret_cast<void*>(end), begin + room - end);
+}
+
+// A segment of which one part got none is not asked about again: each try may cost the kernel a
+// search for free memory.
+void PosixSharedMemory::use_huge_pages(std::size_t begin, std::size_t length) {
+  if (!has_huge_pages_ || length < kHugePage) return;
+  has_huge_pages_ = collapse_into_huge_pages(bytes().subspan(begin, length));
+}
 
 void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   if (size == 0) return;
@@ -110,6 +145,7 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
     } while (status == EINTR);
     if (status == ENOSPC) fail_for_space(missing);
     if (status != 0) fail("fallocate", directory_, status);
+    use_huge_pages(begin, length);
     reserved_[chunk] = true;
   }
 }

@@ -6,6 +6,9 @@
 //
 // The file is sparse. Touching a page that tmpfs cannot provide would be a bus error, so users
 // reserve() before they write.
+//
+// Segments of 4 MiB and more start at a multiple of 2 MiB, and what is reserved of them is moved
+// into 2 MiB pages where the system has any to give.
 #pragma once
 
 #include <memory>

@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
 #include "forebay/error.hpp"
 
@@ -49,6 +50,24 @@ class SharedByThreads final : public SharedMemory {
 
  private:
   std::shared_ptr<AnonymousMemory> memory_;
+};
+
+using ThreadNumber = std::atomic<std::uint64_t>;
+
+class CounterOfThreads final : public SharedCounter {
+ public:
+  explicit CounterOfThreads(std::shared_ptr<ThreadNumber> number) : number_(std::move(number)) {}
+
+  std::optional<std::uint64_t> fetch_add(std::uint64_t n, const GiveUp&) override {
+    return number_->fetch_add(n);
+  }
+  void add(std::uint64_t n) override { number_->fetch_add(n); }
+  bool serve() override { return false; }
+  bool needs_serving() const override { return false; }
+  std::string describe() const override { return "a number of this process"; }
+
+ private:
+  std::shared_ptr<ThreadNumber> number_;
 };
 
 void copy(std::span<std::byte> to, const void* from) {
@@ -117,17 +136,32 @@ void ThreadWorld::wait_until_all_have_looked() {
   changed_.wait(lock, [&] { return partings_ != partings; });
 }
 
-void ThreadWorld::send(int to, std::vector<std::byte> message) {
+std::optional<std::vector<std::byte>> ThreadWorld::take(Messages& messages) {
+  if (messages.empty()) return std::nullopt;
+  auto message = std::move(messages.front());
+  messages.pop_front();
+  return message;
+}
+
+void ThreadWorld::notify(int to, std::vector<std::byte> message) {
   const std::lock_guard lock(mutex_);
   notices_[to].push_back(std::move(message));
 }
 
-std::optional<std::vector<std::byte>> ThreadWorld::receive(int rank) {
+std::optional<std::vector<std::byte>> ThreadWorld::notice(int rank) {
   const std::lock_guard lock(mutex_);
-  if (notices_[rank].empty()) return std::nullopt;
-  auto message = std::move(notices_[rank].front());
-  notices_[rank].pop_front();
-  return message;
+  return take(notices_[rank]);
+}
+
+void ThreadWorld::send(int from, int to, std::vector<std::byte> message) {
+  const std::lock_guard lock(mutex_);
+  messages_[{from, to}].push_back(std::move(message));
+}
+
+std::optional<std::vector<std::byte>> ThreadWorld::receive(int from, int to) {
+  const std::lock_guard lock(mutex_);
+  const auto messages = messages_.find({from, to});
+  return messages == messages_.end() ? std::nullopt : take(messages->second);
 }
 
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadWorld> world, int rank,
@@ -222,12 +256,31 @@ std::unique_ptr<SharedMemory> ThreadCommunicator::share(std::size_t bytes, Share
   return std::make_unique<SharedByThreads>(std::move(memory));
 }
 
+std::unique_ptr<SharedCounter> ThreadCommunicator::share_counter() {
+  std::shared_ptr<ThreadNumber> number;
+  if (rank_ == 0) number = std::make_shared<ThreadNumber>(0);
+  const std::shared_ptr<ThreadNumber> mine = number;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    number = *static_cast<const std::shared_ptr<ThreadNumber>*>(shown[0]);
+  });
+  return std::make_unique<CounterOfThreads>(std::move(number));
+}
+
 void ThreadCommunicator::send_notice(int to, Bytes message) {
-  world_->send(to, {message.begin(), message.end()});
+  world_->notify(to, {message.begin(), message.end()});
 }
 
 std::optional<std::vector<std::byte>> ThreadCommunicator::poll_notice() {
-  return world_->receive(rank_);
+  return world_->notice(rank_);
+}
+
+void ThreadCommunicator::send(int to, Bytes message) {
+  require_sendable(message.size());
+  world_->send(rank_, to, {message.begin(), message.end()});
+}
+
+std::optional<std::vector<std::byte>> ThreadCommunicator::try_receive(int from) {
+  return world_->receive(from, rank_);
 }
 
 std::shared_ptr<Communicator> self_communicator() {

@@ -5,8 +5,10 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "comm/waiting.hpp"
@@ -28,8 +30,10 @@ class ThreadWorld {
   void meet(int rank, const void* mine, const WaitPolicy& policy,
             const std::function<void(const std::vector<const void*>&)>& look);
 
-  void send(int to, std::vector<std::byte> message);
-  std::optional<std::vector<std::byte>> receive(int rank);
+  void notify(int to, std::vector<std::byte> message);
+  std::optional<std::vector<std::byte>> notice(int rank);
+  void send(int from, int to, std::vector<std::byte> message);
+  std::optional<std::vector<std::byte>> receive(int from, int to);
 
  private:
   void wait_for_all(const WaitPolicy& policy);
@@ -43,7 +47,11 @@ class ThreadWorld {
   int looked_ = 0;
   std::uint64_t partings_ = 0;  ///< in which all have looked
   std::vector<const void*> shown_;
-  std::vector<std::deque<std::vector<std::byte>>> notices_;
+  using Messages = std::deque<std::vector<std::byte>>;
+  static std::optional<std::vector<std::byte>> take(Messages& messages);
+
+  std::vector<Messages> notices_;                     ///< by receiver
+  std::map<std::pair<int, int>, Messages> messages_;  ///< by sender and receiver
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -61,8 +69,11 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Communicator> split(int color, int key) override;
   std::shared_ptr<Communicator> split_by_node() override;
   std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) override;
+  std::unique_ptr<SharedCounter> share_counter() override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
+  void send(int to, std::span<const std::byte> message) override;
+  std::optional<std::vector<std::byte>> try_receive(int from) override;
   bool concurrent() const override { return true; }
   void set_timeout(std::chrono::milliseconds timeout) override { policy_.timeout = timeout; }
   void set_interrupt(std::function<void()> interrupt) override {

@@ -143,8 +143,11 @@ void name_this_thread(const std::string& name) {
 HelperThread::HelperThread(std::string name, const Placement& placement, Body body) {
   std::promise<void> started;
   auto placed = started.get_future();
+  std::promise<void> ended;
+  ended_ = ended.get_future();
   thread_ = std::jthread([name = std::move(name), placement, body = std::move(body),
-                          started = std::move(started)](const std::stop_token& stop) mutable {
+                          started = std::move(started),
+                          ended = std::move(ended)](const std::stop_token& stop) mutable {
     name_this_thread(name);
     try {
       place_this_thread(placement);
@@ -154,6 +157,8 @@ HelperThread::HelperThread(std::string name, const Placement& placement, Body bo
     }
     started.set_value();
     body(stop);
+    body = nullptr;  // what it owns goes before anybody is told that it has ended
+    ended.set_value();
   });
   placed.get();  // on failure the thread has ended, and thread_ joins it
 }
@@ -162,6 +167,23 @@ void HelperThread::stop() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
   thread_.join();
+}
+
+bool HelperThread::stop_within(std::chrono::milliseconds limit) {
+  if (!thread_.joinable()) return true;
+  thread_.request_stop();
+  if (ended_.wait_for(limit) == std::future_status::ready) {
+    thread_.join();
+    return true;
+  }
+  thread_.detach();
+  return false;
+}
+
+void HelperThread::abandon() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.detach();
 }
 
 }  // namespace forebay

@@ -8,7 +8,9 @@
 //   cores:LIST  the thread runs on these cores only, e.g. "cores:0,2-3" (operating system numbers)
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -52,8 +54,16 @@ class HelperThread {
   void request_stop() { thread_.request_stop(); }
   /// Requests a stop and waits for the end of the body. Idempotent.
   void stop();
+  /// The same, but waits at most `limit`: a body that is stuck in the kernel (a file server that
+  /// does not answer) cannot be ended. Then the thread is left to itself, and false is returned:
+  /// all that the body uses must be its own.
+  bool stop_within(std::chrono::milliseconds limit);
+  /// Requests a stop and waits for nothing: for a body that is stuck in a system call which may
+  /// never return. The body must own all that it uses.
+  void abandon();
 
  private:
+  std::future<void> ended_;
   std::jthread thread_;
 };
 

@@ -18,6 +18,7 @@ void for_each_figure(Visitor visit) {
   visit("seek_seconds", &Statistics::seek_seconds, kSum);
   visit("read_seconds", &Statistics::read_seconds, kSum);
   visit("wait_seconds", &Statistics::wait_seconds, kSum);
+  visit("turn_seconds", &Statistics::turn_seconds, kSum);
   visit("decode_seconds", &Statistics::decode_seconds, kSum);
   visit("exposed_seconds", &Statistics::exposed_seconds, kSum);
   visit("skew_seconds", &Statistics::skew_seconds, kSum);
@@ -28,6 +29,9 @@ void for_each_figure(Visitor visit) {
   visit("requests", &Statistics::requests, kSum);
   visit("pages_visited", &Statistics::pages_visited, kSum);
   visit("records_skipped", &Statistics::records_skipped, kSum);
+  visit("missed_pages", &Statistics::missed_pages, kSum);
+  visit("redundant_pages", &Statistics::redundant_pages, kSum);
+  visit("index_bytes", &Statistics::index_bytes, kMaximum);
   visit("voluntary_switches", &Statistics::voluntary_switches, kSum);
   visit("involuntary_switches", &Statistics::involuntary_switches, kSum);
   visit("minor_faults", &Statistics::minor_faults, kSum);

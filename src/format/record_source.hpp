@@ -48,6 +48,8 @@ class RecordSource {
 
   virtual const std::string& path() const = 0;
   virtual std::uint64_t entries() const = 0;
+  /// Bytes of the file that hold the records, their headers and padding included.
+  virtual std::uint64_t stored_bytes() const = 0;
   virtual DatasetFingerprint fingerprint() const = 0;
 
   /// Moves to `sample` < entries(). Going forward may cost a walk over what lies between.

@@ -69,6 +69,7 @@ std::uint64_t Loader::entries() const { return pipeline_->order().entries(); }
 const Schema& Loader::schema() const { return pipeline_->schema(); }
 const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }
+std::string Loader::plan(bool json) const { return pipeline_->plan(json); }
 LoaderStatistics Loader::statistics() const { return pipeline_->statistics(); }
 std::string Loader::state() const { return pipeline_->state(); }
 

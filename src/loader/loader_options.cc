@@ -12,34 +12,79 @@ namespace forebay {
 namespace {
 
 template <typename Value>
-using Names = std::initializer_list<std::pair<std::string_view, Value>>;
+struct Name {
+  std::string_view text;
+  Value value;
+};
 
-template <typename Value>
-Value parse_name(std::string_view option, std::string_view text, Names<Value> names) {
+constexpr Name<Strategy> kStrategies[] = {
+    {"auto", Strategy::automatic},
+    {"lmdb", Strategy::lmdb},
+    {"lmm", Strategy::lmm},
+    {"lmm-dm", Strategy::lmm_dm},
+    {"lmm-dio", Strategy::lmm_dio},
+    {"lmm-dio-prov", Strategy::lmm_dio_prov},
+    {"lmm-dio-prov-coal", Strategy::lmm_dio_prov_coal},
+    {"lmm-dio-prov-coal-stag", Strategy::lmm_dio_prov_coal_stag},
+};
+constexpr Name<Locate> kLocates[] = {
+    {"auto", Locate::automatic},  {"seek", Locate::seek}, {"handoff", Locate::handoff},
+    {"scatter", Locate::scatter}, {"scan", Locate::scan}, {"provenance", Locate::provenance},
+};
+constexpr Name<ReadEngine> kEngines[] = {
+    {"auto", ReadEngine::automatic},
+    {"mmap", ReadEngine::mmap},
+    {"pread", ReadEngine::pread},
+    {"uring", ReadEngine::uring},
+};
+constexpr Name<StaggerBy> kStaggerBys[] = {
+    {"token", StaggerBy::token},
+    {"ticket", StaggerBy::ticket},
+};
+constexpr Name<SharedMemoryKind> kStages[] = {
+    {"posix", SharedMemoryKind::posix},
+    {"mpi", SharedMemoryKind::mpi},
+};
+constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
+constexpr Name<int> kStaggers[] = {
+    {"auto", kStaggerByStrategy}, {"off", kNoStagger}, {"measure", kMeasureStagger}};
+
+template <typename Value, std::size_t N>
+Value parse_name(std::string_view option, std::string_view text, const Name<Value> (&names)[N]) {
   std::string allowed;
-  for (const auto& [name, value] : names) {
-    if (name == text) return value;
-    allowed += (allowed.empty() ? "" : ", ") + std::string(name);
+  for (const auto& name : names) {
+    if (name.text == text) return name.value;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(name.text);
   }
   throw Error(ErrorKind::usage, fmt::format("'{}' is no value of option {}", text, option),
               "choose one of: " + allowed);
 }
 
-Strategy parse_strategy(std::string_view text) {
-  return parse_name<Strategy>(
-      "strategy", text,
-      {{"auto", Strategy::automatic}, {"lmdb", Strategy::lmdb}, {"lmm", Strategy::lmm}});
+template <typename Value, std::size_t N>
+std::string_view name_of(Value value, const Name<Value> (&names)[N]) {
+  for (const auto& name : names) {
+    if (name.value == value) return name.text;
+  }
+  return "?";
 }
 
-ReadEngine parse_engine(std::string_view text) {
-  return parse_name<ReadEngine>(
-      "engine", text,
-      {{"auto", ReadEngine::automatic}, {"mmap", ReadEngine::mmap}, {"pread", ReadEngine::pread}});
+constexpr int kMostStagger = 1'000'000;
+constexpr unsigned kMostDepth = 4096;
+
+int parse_stagger(std::string_view text) {
+  for (const auto& name : kStaggers) {
+    if (name.text == text) return name.value;
+  }
+  return static_cast<int>(parse_count(text, "stagger", 0, kMostStagger));
 }
 
-SharedMemoryKind parse_stage(std::string_view text) {
-  return parse_name<SharedMemoryKind>(
-      "stage", text, {{"posix", SharedMemoryKind::posix}, {"mpi", SharedMemoryKind::mpi}});
+std::string stagger_text(int stagger) {
+  const std::string_view name = name_of(stagger, kStaggers);
+  return name == "?" ? std::to_string(stagger) : std::string(name);
+}
+
+std::uint64_t parse_coalesce(std::string_view text) {
+  return text == "auto" ? 0 : parse_count(text, "coalesce", 1);
 }
 
 constexpr int kMostRoots = 4096;
@@ -51,8 +96,7 @@ template <typename Number>
 void require_range(std::string_view option, bool holds, Number value) {
   if (holds) return;
   throw Error(ErrorKind::usage, fmt::format("{} is {}", option, value),
-              fmt::format("roots go up to {}, buffers from 1 to {}, coalesce from 1, timeouts from "
-                          "1 ms to a year",
+              fmt::format("roots go up to {}, buffers from 1 to {}, timeouts from 1 ms to a year",
                           kMostRoots, kMostBuffers));
 }
 
@@ -68,21 +112,56 @@ const std::array kEntries = {
     Entry{{"batch", "N", "samples in a global batch, over all ranks"},
           [](LoaderOptions& o, std::string_view t) { o.batch = parse_count(t, "batch", 1); },
           [](const LoaderOptions& o) { return std::to_string(o.batch); }},
-    Entry{{"coalesce", "C", "iterations that are read together (default 1, Caffe's order)"},
-          [](LoaderOptions& o, std::string_view t) { o.coalesce = parse_count(t, "coalesce", 1); },
-          [](const LoaderOptions& o) { return std::to_string(o.coalesce); }},
+    Entry{{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
+          [](LoaderOptions& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
+          [](const LoaderOptions& o) {
+            return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce);
+          }},
     Entry{{"iterations", "T", "iterations to deliver (default 0: no end)"},
           [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
           [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
     Entry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
           [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
           [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
-    Entry{{"strategy", "NAME", "auto, lmm (one root a node reads), lmdb (baseline)"},
-          [](LoaderOptions& o, std::string_view t) { o.strategy = parse_strategy(t); },
+    Entry{{"strategy", "NAME",
+           "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
+           "lmm-dio-prov-coal-stag"},
+          [](LoaderOptions& o, std::string_view t) {
+            o.strategy = parse_name("strategy", t, kStrategies);
+          },
           [](const LoaderOptions& o) { return std::string(to_string(o.strategy)); }},
-    Entry{{"engine", "NAME", "how roots read: auto, mmap, pread"},
-          [](LoaderOptions& o, std::string_view t) { o.engine = parse_engine(t); },
-          [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
+    Entry{
+        {"locate", "NAME", "how records are found: auto, seek, handoff, scatter, scan, provenance"},
+        [](LoaderOptions& o, std::string_view t) { o.locate = parse_name("locate", t, kLocates); },
+        [](const LoaderOptions& o) { return std::string(to_string(o.locate)); }},
+    Entry{
+        {"engine", "NAME", "how roots read: auto, mmap, pread, uring"},
+        [](LoaderOptions& o, std::string_view t) { o.engine = parse_name("engine", t, kEngines); },
+        [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
+    Entry{{"direct", "on|off", "read past the page cache, with engine uring (default off)"},
+          [](LoaderOptions& o, std::string_view t) { o.direct = parse_name("direct", t, kSwitch); },
+          [](const LoaderOptions& o) { return std::string(name_of(o.direct, kSwitch)); }},
+    Entry{{"depth", "N", "reads in flight a root (default 0: what suits the engine)"},
+          [](LoaderOptions& o, std::string_view t) {
+            o.depth = static_cast<unsigned>(parse_count(t, "depth", 0, kMostDepth));
+          },
+          [](const LoaderOptions& o) { return std::to_string(o.depth); }},
+    Entry{{"request-bytes", "SIZE", "largest single read (default 0: what suits the engine)"},
+          [](LoaderOptions& o, std::string_view t) {
+            o.request_bytes = parse_bytes(t, "request-bytes");
+          },
+          [](const LoaderOptions& o) { return exact_bytes(o.request_bytes); }},
+    Entry{{"gap-bytes", "SIZE", "extents closer than this are read as one (default 64KiB)"},
+          [](LoaderOptions& o, std::string_view t) { o.gap_bytes = parse_bytes(t, "gap-bytes"); },
+          [](const LoaderOptions& o) { return exact_bytes(o.gap_bytes); }},
+    Entry{{"stagger", "N", "roots that read at once: a number, off, measure, auto (by strategy)"},
+          [](LoaderOptions& o, std::string_view t) { o.stagger = parse_stagger(t); },
+          [](const LoaderOptions& o) { return stagger_text(o.stagger); }},
+    Entry{{"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
+          [](LoaderOptions& o, std::string_view t) {
+            o.stagger_by = parse_name("stagger-by", t, kStaggerBys);
+          },
+          [](const LoaderOptions& o) { return std::string(to_string(o.stagger_by)); }},
     Entry{{"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"},
           [](LoaderOptions& o, std::string_view t) {
             o.roots = static_cast<int>(parse_count(t, "roots", 0, kMostRoots));
@@ -99,10 +178,8 @@ const std::array kEntries = {
         [](LoaderOptions& o, std::string_view t) { o.stage_bytes = parse_bytes(t, "stage-bytes"); },
         [](const LoaderOptions& o) { return exact_bytes(o.stage_bytes); }},
     Entry{{"stage", "KIND", "shared memory of the stage: posix, mpi"},
-          [](LoaderOptions& o, std::string_view t) { o.stage = parse_stage(t); },
-          [](const LoaderOptions& o) {
-            return std::string(o.stage == SharedMemoryKind::mpi ? "mpi" : "posix");
-          }},
+          [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
+          [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
     Entry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
           [](LoaderOptions& o, std::string_view t) { o.codec = t; },
           [](const LoaderOptions& o) { return o.codec; }},
@@ -172,7 +249,6 @@ std::string LoaderOptions::to_text() const {
 }
 
 void LoaderOptions::validate(int ranks) const {
-  require_range("coalesce", coalesce >= 1, coalesce);
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
   require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
@@ -201,28 +277,9 @@ std::span<const OptionInfo> loader_option_infos() {
   return infos;
 }
 
-std::string_view to_string(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::automatic:
-      return "auto";
-    case Strategy::lmdb:
-      return "lmdb";
-    case Strategy::lmm:
-      return "lmm";
-  }
-  return "?";
-}
-
-std::string_view to_string(ReadEngine engine) {
-  switch (engine) {
-    case ReadEngine::automatic:
-      return "auto";
-    case ReadEngine::mmap:
-      return "mmap";
-    case ReadEngine::pread:
-      return "pread";
-  }
-  return "?";
-}
+std::string_view to_string(Strategy strategy) { return name_of(strategy, kStrategies); }
+std::string_view to_string(Locate locate) { return name_of(locate, kLocates); }
+std::string_view to_string(ReadEngine engine) { return name_of(engine, kEngines); }
+std::string_view to_string(StaggerBy by) { return name_of(by, kStaggerBys); }
 
 }  // namespace forebay

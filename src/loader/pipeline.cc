@@ -14,6 +14,8 @@ namespace {
 
 // Every wait looks up this often, for failures and for shutdown.
 constexpr std::chrono::milliseconds kSlice{100};
+// How long closing waits for a read in progress.
+constexpr std::chrono::seconds kLongestGoodbye{4};
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
@@ -29,9 +31,7 @@ Pipeline::~Pipeline() { close(); }
 void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
-  reader_.request_stop();
-  stage_->wake();
-  reader_.stop();
+  if (reader_) reader_->stop(kLongestGoodbye);
   if (root_ >= 0) stage_->close_root(root_);
   if (held_.empty()) stage_->release_all(local_rank_);
 }
@@ -52,47 +52,6 @@ void Pipeline::fail_everywhere(const Error& error) {
   fail(placed);
   board_->check();
   throw placed;
-}
-
-// The reading thread -----------------------------------------------------------------------------
-
-void Pipeline::run_reader(const std::stop_token& stop) {
-  const Where here{.file = path_, .rank = comm_->rank()};
-  try {
-    read_windows(stop);
-  } catch (const Error& error) {
-    fail(error.within(here));
-  } catch (const std::exception& error) {
-    fail(Error(ErrorKind::io, error.what(), "", here));
-  }
-}
-
-void Pipeline::read_windows(const std::stop_token& stop) {
-  WindowReader reader(*source_, *plan_, *stage_, root_, read_figures_);
-  const std::uint64_t coalesce = options_.coalesce;
-  const std::uint64_t windows = end_ / coalesce + (end_ % coalesce > 0 ? 1 : 0);
-  for (std::uint64_t window = options_.first_iteration / coalesce; window < windows; ++window) {
-    const auto blocked = wait_for_buffer(window, stop);
-    if (!blocked) return;
-    const TraceSpan span(trace_, "read", window);
-    reader.fill(window, std::min(coalesce, end_ - window * coalesce), *blocked);
-  }
-}
-
-// How long the consumers compute is theirs to decide, so this wait has no deadline of its own: it
-// ends with the loader, with a failure, or with the death of a rank, which ends up on the board.
-std::optional<Interval> Pipeline::wait_for_buffer(std::uint64_t window,
-                                                  const std::stop_token& stop) {
-  const TraceSpan span(trace_, "wait for buffer", window);
-  Interval blocked{.begin_ns = now_ns(), .end_ns = 0};
-  while (!stop.stop_requested() && !board_->failed()) {
-    if (stage_->wait_free(window, kSlice)) {
-      blocked.end_ns = now_ns();
-      return blocked;
-    }
-    if (comm_->concurrent()) board_->poll();
-  }
-  return std::nullopt;
 }
 
 // The consumer -----------------------------------------------------------------------------------
@@ -233,13 +192,17 @@ void Pipeline::decode_one(const Sample& sample, std::size_t index,
 // Reports ----------------------------------------------------------------------------------------
 
 std::string Pipeline::explain() const {
-  const StridedOrder& order = plan_->order();
   return fmt::format(
-      "{}: {}, engine {}; {} samples, batch {} over {} ranks, C = {}; {} buffers in {} of {} "
-      "shared memory",
-      setup_.alone ? "lmdb" : "lmm", setup_.why, to_string(setup_.engine), order.entries(),
-      order.batch(), order.ranks(), order.coalesce(), options_.buffers,
-      format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+      "{}; {} samples, batch {} over {} ranks, C = {}; {} buffers in {} of {} shared "
+      "memory",
+      how_, order().entries(), order().batch(), order().ranks(), order().coalesce(),
+      options_.buffers, format_bytes(setup_.stage_bytes),
+      options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+}
+
+std::string Pipeline::plan(bool json) const {
+  if (!outline_) return {};
+  return json ? to_json(*outline_) : to_text(*outline_);
 }
 
 std::string Pipeline::state() const {
@@ -253,10 +216,14 @@ std::string Pipeline::state() const {
 
 LoaderStatistics Pipeline::statistics() const {
   LoaderStatistics all = figures_;
-  const ReadTotals read = read_figures_.get();
+  const ReadTotals read = read_figures_->get();
   all.seek_seconds = seconds(read.seek_ns);
   all.read_seconds = seconds(read.read_ns);
   all.wait_seconds = seconds(read.wait_ns);
+  all.turn_seconds = read.turn_seconds;
+  all.missed_pages = read.missed_pages;
+  all.redundant_pages = read.redundant_pages;
+  all.index_bytes = read.index_bytes;
   all.requests = read.source.requests;
   all.bytes_requested = read.source.bytes_requested;
   all.pages_visited = read.source.pages_visited;

@@ -1,10 +1,11 @@
 // What stands behind a Loader: the reading thread of a root, the stage, and the consumer's side.
 //
-//   root's I/O thread:  wait for a free buffer -> WindowReader::fill -> published -> next window
-//   every rank:         wait until published -> batch of spans into the stage -> release
+//   root's reading thread:  wait for a free buffer -> fill it -> published -> next window
+//   every rank:             wait until published -> batch of spans into the stage -> release
 //
-// The two sides meet only in the stage and on the failure board; no MPI call is made between open
-// and the last batch, except for failure notices.
+// The two sides meet only in the stage and on the failure board. Between open and the last batch
+// the consumer's side makes no MPI call, except for failure notices; reading threads talk to each
+// other where a strategy needs it (staggering, handing cursors or extents on).
 #pragma once
 
 #include <deque>
@@ -18,10 +19,12 @@
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/trace.hpp"
+#include "read/locate.hpp"
+#include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
+#include "read/root_map.hpp"
+#include "read/root_reader.hpp"
 #include "read/stage.hpp"
-#include "read/window_plan.hpp"
-#include "read/window_reader.hpp"
 
 namespace forebay {
 
@@ -45,23 +48,31 @@ class Pipeline {
   void check();
   void fail(const Error& error);
 
-  const StridedOrder& order() const { return plan_->order(); }
+  const StridedOrder& order() const { return map_->order(); }
   const Schema& schema() const { return codec_->schema(); }
   std::string explain() const;
+  std::string plan(bool json) const;
   std::string state() const;
   LoaderStatistics statistics() const;
 
  private:
   void connect(Communicator& comm);
+  void adapt_to_thread_level();
+  void find_groups();
+  void start_progress();
   void open_data();
   void agree_on_data();
   void require_same_data(const std::string& fingerprint) const;
+  void locate();
+  void agree_on_values();
+  void make_order();
   void make_stage();
+  void make_stagger();
   void start();
+  std::unique_ptr<PieceReader> make_reader(RecordSource& source, Turns& turns);
+  std::string describe() const;
+  void outline_first_window();
 
-  void run_reader(const std::stop_token& stop);
-  void read_windows(const std::stop_token& stop);
-  std::optional<Interval> wait_for_buffer(std::uint64_t window, const std::stop_token& stop);
   [[noreturn]] void fail_everywhere(const Error& error);
   void wait_for_data();
   void require_free_buffer() const;
@@ -80,27 +91,37 @@ class Pipeline {
 
   std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
   std::shared_ptr<Communicator> group_;  ///< the ranks that share the stage
-  std::vector<int> group_ranks_;         ///< their ranks in comm_
+  RankGroups groups_;                    ///< of all ranks
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   ReadSetup setup_;
-  std::unique_ptr<FailureBoard> board_;
-  std::unique_ptr<RecordSource> source_;
+  std::shared_ptr<FailureBoard> board_;
+  std::shared_ptr<EndSignal> end_signal_;
+  std::shared_ptr<Communicator> roots_;  ///< all roots, on a root
+  OpenedData data_;                      ///< of a root, until its reading thread takes it
+  Located located_;                      ///< likewise
+  std::uint64_t entries_ = 0;
+  std::uint64_t stored_bytes_ = 0;
   std::string identity_;
+  std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
+  std::string how_;                      ///< how records are located and read, in words
+  std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for
   std::shared_ptr<const Codec> codec_;
-  std::optional<WindowPlan> plan_;
-  std::unique_ptr<Stage> stage_;
+  std::shared_ptr<const RootMap> map_;
+  const WindowPlan* plan_ = nullptr;  ///< of this rank's group, inside map_
+  std::shared_ptr<Stage> stage_;
+  std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
 
   std::uint64_t end_ = 0;  ///< iterations in all
   int local_rank_ = 0;     ///< in the group
   std::uint64_t iteration_ = 0;
   std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released
   LoaderStatistics figures_;        ///< the consumer's part
-  ReadFigures read_figures_;
+  std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;
   // Last, so that they end before what they use.
   std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
-  HelperThread reader_;
+  std::unique_ptr<RootReader> reader_;  ///< of a root
 };
 
 }  // namespace forebay

@@ -3,22 +3,29 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "loader/pipeline.hpp"
+#include "read/coalesce.hpp"
+#include "read/extent_reader.hpp"
+#include "read/handoff_reader.hpp"
+#include "read/scattered_index.hpp"
+#include "read/walk_reader.hpp"
 
 namespace forebay {
 namespace {
 
-/// What every rank must know of the data, from rank 0.
-struct DataFacts {
-  std::uint64_t entries = 0;
-  std::string fingerprint;  ///< of the snapshot: all readers must see the same
-  std::string identity;     ///< the fingerprint and the first record's content, for resuming
-  std::string first_key;
-  std::string first_value;
+/// The first record, which tells the codec, and one data set from another of the same shape.
+struct FirstRecord {
+  std::string digest;
+  std::string key;
+  std::string value;  ///< only where the codec is told by it
+  std::uint64_t value_bytes = 0;
 };
 
 std::string text_of(std::span<const std::byte> bytes) {
@@ -30,31 +37,17 @@ bool needs_first_value(const LoaderOptions& options) {
   return options.codec != "bytes" && options.codec != "raw";
 }
 
-DataFacts look_at(RecordSource& source, bool with_value) {
-  DataFacts facts{.entries = source.entries(), .fingerprint = source.fingerprint().text};
-  if (facts.entries == 0) {
-    throw Error(ErrorKind::not_found, "the data set has no samples",
-                "pack some into it, or name another", {.file = source.path()});
-  }
-  source.seek(0);
-  source.read(1, [&](const Record& record) {
-    facts.first_key = text_of(record.key);
-    // Two builds of one shape have the same fingerprint; their content differs.
-    facts.identity = fmt::format("{},first={:016x}", facts.fingerprint,
-                                 XXH3_64bits(record.value.data(), record.value.size()));
-    if (with_value) facts.first_value = text_of(record.value);
-  });
-  source.check_unchanged();
-  return facts;
-}
-
-DataFacts share(Communicator& comm, DataFacts facts) {
-  comm.broadcast(std::as_writable_bytes(std::span(&facts.entries, 1)), 0);
-  facts.fingerprint = broadcast_text(comm, facts.fingerprint, 0);
-  facts.identity = broadcast_text(comm, facts.identity, 0);
-  facts.first_key = broadcast_text(comm, facts.first_key, 0);
-  facts.first_value = broadcast_text(comm, facts.first_value, 0);
-  return facts;
+FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value) {
+  FirstRecord first;
+  const RecordSink sink = [&](const Record& record) {
+    first.key = text_of(record.key);
+    first.digest = fmt::format("{:016x}", XXH3_64bits(record.value.data(), record.value.size()));
+    first.value_bytes = record.value.size();
+    if (with_value) first.value = text_of(record.value);
+  };
+  read_first(*data.source, data.bulk.get(), index, sink);
+  data.source->check_unchanged();
+  return first;
 }
 
 std::uint64_t start_position(const std::vector<Segment>& done) {
@@ -91,7 +84,11 @@ Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOpti
   connect(comm);
   open_data();
   agree_on_data();
+  locate();
+  agree_on_values();
+  make_order();
   make_stage();
+  make_stagger();
   collectively(*comm_, [&] { start(); });
   figures_.open_seconds = static_cast<double>(now_ns() - opened_ns_) * 1e-9;
 }
@@ -102,55 +99,148 @@ void Pipeline::connect(Communicator& comm) {
   comm_->set_timeout(options_.timeout);
   require_agreement(*comm_, settings_text(options_), "the loader's options");
   const auto node = comm_->split_by_node();
-  board_ = std::make_unique<FailureBoard>(comm_, node);
+  board_ = std::make_shared<FailureBoard>(comm_, node);
+  end_signal_ = std::make_shared<EndSignal>(comm_, board_);
   collectively(*comm_, [&] { setup_ = choose_setup(options_, node->size()); });
-  group_ = setup_.alone ? node->split(node->rank(), 0) : node;
+  group_ = setup_.baseline ? node->split(node->rank(), 0) : node;
   local_rank_ = group_->rank();
-  group_ranks_.resize(static_cast<std::size_t>(group_->size()));
-  const int mine = comm_->rank();
-  group_->all_gather(std::as_bytes(std::span(&mine, 1)),
-                     std::as_writable_bytes(std::span(group_ranks_)));
   root_ = root_of_rank(local_rank_, setup_.roots, group_->size());
+  find_groups();
+  adapt_to_thread_level();
+  start_progress();
+  roots_ = comm_->split(root_ >= 0 ? 0 : 1, comm_->rank());
+}
+
+// Ranks of a group know each other by their leader, the group's rank 0.
+void Pipeline::find_groups() {
+  int leader = comm_->rank();
+  share_value(*group_, leader);
+  const std::vector<int> leaders = gather_all(*comm_, leader);
+  std::vector<int> seen;
+  for (std::size_t rank = 0; rank < leaders.size(); ++rank) {
+    const auto at = std::ranges::find(seen, leaders[rank]);
+    const auto group = static_cast<std::size_t>(at - seen.begin());
+    if (at == seen.end()) {
+      seen.push_back(leaders[rank]);
+      groups_.emplace_back();
+    }
+    groups_[group].push_back(static_cast<int>(rank));
+  }
+}
+
+// Reading threads must not call MPI then, so what needs them to talk to each other is left out.
+void Pipeline::adapt_to_thread_level() {
+  if (comm_->concurrent() || comm_->size() == 1) return;
+  if (comm_->rank() == 0) {
+    log(LogLevel::warning,
+        "MPI grants less than MPI_THREAD_MULTIPLE: roots take no turns and locate records each for "
+        "itself, and a failure on another node is noticed only while a rank waits for data");
+  }
+  setup_.stagger = kNoStagger;
+  if (setup_.locate == Locate::handoff) setup_.locate = Locate::seek;
+  if (setup_.locate == Locate::scatter) setup_.locate = Locate::scan;
+}
+
+void Pipeline::start_progress() {
+  const bool serves_tickets =
+      setup_.stagger != kNoStagger && options_.stagger_by == StaggerBy::ticket;
+  if (!comm_->concurrent() || (!board_->several_nodes() && !serves_tickets)) return;
+  progress_ = std::make_unique<ProgressThread>();
+  notices_ = progress_->add([board = board_] {
+    board->poll();
+    return false;
+  });
 }
 
 void Pipeline::open_data() {
   collectively(*comm_, [&] {
-    if (root_ >= 0) source_ = open_for(setup_, path_);
+    if (root_ >= 0) data_ = open_for(setup_, options_, path_, end_signal_->token());
   });
 }
 
 void Pipeline::agree_on_data() {
-  DataFacts facts;
+  std::string fingerprint;
   collectively(*comm_, [&] {
-    if (comm_->rank() == 0) facts = look_at(*source_, needs_first_value(options_));
+    if (comm_->rank() != 0) return;
+    entries_ = data_.source->entries();
+    stored_bytes_ = data_.source->stored_bytes();
+    fingerprint = data_.source->fingerprint().text;
+    if (entries_ > 0) return;
+    throw Error(ErrorKind::not_found, "the data set has no samples",
+                "pack some into it, or name another", {.file = path_});
   });
-  facts = share(*comm_, std::move(facts));
-  identity_ = facts.identity;
-  collectively(*comm_, [&] {
-    require_same_data(facts.fingerprint);
-    try {
-      codec_ = make_codec({options_.codec, options_.schema},
-                          std::as_bytes(std::span(facts.first_value)));
-    } catch (const Error& error) {
-      throw error.within({.file = path_, .sample = 0, .key = printable_key(facts.first_key)});
-    }
-    const StridedOrder order(facts.entries, comm_->size(), options_.batch, options_.coalesce,
-                             start_position(options_.done));
-    plan_.emplace(order, group_ranks_, setup_.roots);
-    end_ = end_of(order, options_);
-  });
+  share_value(*comm_, entries_);
+  share_value(*comm_, stored_bytes_);
+  fingerprint = broadcast_text(*comm_, fingerprint, 0);
+  collectively(*comm_, [&] { require_same_data(fingerprint); });
+  identity_ = fingerprint;
 }
 
 void Pipeline::require_same_data(const std::string& fingerprint) const {
-  if (source_ && source_->fingerprint().text != fingerprint) {
-    throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
-                "wait until its writer is done, and check that all nodes see the same file",
-                {.file = path_});
-  }
-  if (!options_.fingerprint.empty() && options_.fingerprint != identity_) {
-    throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
-                "name that one, or start anew without the saved state", {.file = path_});
-  }
+  if (!data_.source || data_.source->fingerprint().text == fingerprint) return;
+  throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
+              "wait until its writer is done, and check that all nodes see the same file",
+              {.file = path_});
+}
+
+void Pipeline::locate() {
+  if (setup_.locate != Locate::provenance && setup_.locate != Locate::scan) return;
+  located_ = locate_records({.world = *comm_,
+                             .group = *group_,
+                             .roots = *roots_,
+                             .database = data_.database,
+                             .reader = data_.bulk.get(),
+                             .locate = setup_.locate,
+                             .may_cache = options_.strategy == Strategy::automatic,
+                             .timeout = options_.timeout});
+}
+
+void Pipeline::agree_on_values() {
+  FirstRecord first;
+  collectively(*comm_, [&] {
+    if (comm_->rank() != 0) return;
+    first = look_at_first(data_, located_.index.get(), needs_first_value(options_));
+  });
+  // Two builds of one shape have the same fingerprint; their content differs.
+  first_value_bytes_ = first.value_bytes;
+  identity_ += ",first=" + broadcast_text(*comm_, first.digest, 0);
+  first.key = broadcast_text(*comm_, first.key, 0);
+  first.value = broadcast_text(*comm_, first.value, 0);
+  collectively(*comm_, [&] {
+    if (!options_.fingerprint.empty() && options_.fingerprint != identity_) {
+      throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
+                  "name that one, or start anew without the saved state", {.file = path_});
+    }
+    try {
+      codec_ = make_codec({options_.codec, options_.schema}, std::as_bytes(std::span(first.value)));
+    } catch (const Error& error) {
+      throw error.within({.file = path_, .sample = 0, .key = printable_key(first.key)});
+    }
+  });
+}
+
+void Pipeline::make_order() {
+  const std::uint64_t start = start_position(options_.done);
+  const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
+  collectively(*comm_, [&] {
+    const StridedOrder plain(entries_, comm_->size(), options_.batch, 1, start);
+    const int roots = setup_.baseline ? 1 : options_.roots;
+    if (options_.coalesce == 0) {
+      options_.coalesce = 1;
+      if (setup_.coalesce_by_memory) {
+        options_.coalesce = choose_coalesce(
+            {.entries = entries_,
+             .stored_bytes = stored_bytes_,
+             .batch = options_.batch,
+             .node_share = RootMap(plain, groups_, roots).largest_share(),
+             .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers)});
+      }
+    }
+    const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start);
+    map_ = std::make_shared<const RootMap>(order, groups_, roots);
+    plan_ = &map_->plan_of_rank(comm_->rank());
+    end_ = end_of(order, options_);
+  });
 }
 
 void Pipeline::make_stage() {
@@ -162,25 +252,104 @@ void Pipeline::make_stage() {
                          .data_bytes = setup_.stage_bytes};
   iteration_ = options_.first_iteration;
   collectively(*comm_, [&] {
-    stage_ = std::make_unique<Stage>(*group_, shape, options_.stage, iteration_);
+    stage_ = std::make_shared<Stage>(*group_, shape, options_.stage, iteration_);
   });
 }
 
 void Pipeline::start() {
-  if (board_->several_nodes() && comm_->concurrent()) {
-    progress_ = std::make_unique<ProgressThread>();
-    notices_ = progress_->add([this] {
-      board_->poll();
-      return false;
-    });
-  } else if (board_->several_nodes() && comm_->rank() == 0) {
-    log(LogLevel::warning,
-        "MPI grants less than MPI_THREAD_MULTIPLE: a failure on another node is noticed only "
-        "while a rank waits for data");
-  }
   if (root_ < 0) return;
-  reader_ = HelperThread("fb-read", Placement{},
-                         [this](const std::stop_token& stop) { run_reader(stop); });
+  how_ = describe();
+  outline_first_window();
+  auto turns =
+      std::make_unique<Turns>(std::move(stagger_), [end = end_signal_] { return (*end)(); });
+  RecordSource& source = *data_.source;
+  RootReaderParts parts{.path = path_,
+                        .rank = comm_->rank(),
+                        .root = root_,
+                        .first_iteration = options_.first_iteration,
+                        .end = end_,
+                        .comm = comm_,
+                        .board = board_,
+                        .map = map_,
+                        .stage = stage_,
+                        .index_memory = located_.memory,
+                        .figures = read_figures_,
+                        .source = std::move(data_.source),
+                        .turns = std::move(turns),
+                        .reader = nullptr,
+                        .trace = trace_};
+  parts.reader = make_reader(source, *parts.turns);
+  reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
+}
+
+std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& turns) {
+  const GiveUp give_up = [end = end_signal_] { return (*end)(); };
+  if (setup_.locate == Locate::handoff) {
+    HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(source),
+                       .plan = HandOffPlan(map_, options_.first_iteration, end_),
+                       .me = roots_->rank(),
+                       .link = CursorLink(roots_, options_.timeout),
+                       .give_up = give_up};
+    return std::make_unique<HandoffReader>(std::move(parts), *plan_, *stage_, root_, turns);
+  }
+  if (!setup_.reads_extents()) {
+    return std::make_unique<WalkReader>(source, *plan_, *stage_, root_, turns);
+  }
+  lmdb::Database& database = *data_.database;
+  PrepareIndex prepare;
+  if (setup_.locate == Locate::scatter) {
+    auto scattered =
+        std::make_unique<ScatteredIndex>(database, map_, roots_, options_.timeout, give_up);
+    prepare = [index = scattered.get()](const WindowPart& part) { index->prepare(part); };
+    located_.index = std::move(scattered);
+  }
+  BulkReader& bulk = *data_.bulk;
+  ExtentReaderParts parts{.source = &source,
+                          .index = std::move(located_.index),
+                          .prepare = std::move(prepare),
+                          .replace = [&database, &bulk] { return scan_alone(database, bulk); },
+                          .bulk = std::move(data_.bulk),
+                          .gap_bytes = options_.gap_bytes};
+  return std::make_unique<ExtentReader>(std::move(parts), *plan_, *stage_, root_, turns);
+}
+
+// Rank 0 is a root, the first of all.
+void Pipeline::outline_first_window() {
+  if (!options_.explain || comm_->rank() != 0 || !located_.index) return;
+  const auto areas =
+      static_cast<std::uint64_t>(options_.buffers) * static_cast<std::uint64_t>(setup_.roots);
+  outline_ = outline_of_window(*map_, *located_.index,
+                               {.root = 0,
+                                .iterations = std::min(options_.coalesce, end_),
+                                .gap_limit = options_.gap_bytes,
+                                .first_value_bytes = first_value_bytes_,
+                                .buffer_bytes = setup_.stage_bytes / areas});
+}
+
+std::string Pipeline::describe() const {
+  std::string text = fmt::format("{}: ", to_string(options_.strategy));
+  if (setup_.baseline) return text + "every rank reads through liblmdb for itself";
+  text += fmt::format("{} of {} ranks on this node reads for all, ", setup_.roots, group_->size());
+  text += located_.how.empty() ? fmt::format("locate {}", to_string(setup_.locate)) : located_.how;
+  text += data_.bulk ? fmt::format(", {}", data_.bulk->describe())
+                     : fmt::format(", engine {}", to_string(setup_.engine));
+  if (!setup_.why.empty()) text += fmt::format(" ({})", setup_.why);
+  if (roots_->size() > 1) text += fmt::format(", turns: {}", stagger_->describe());
+  return text;
+}
+
+// The turns of all roots are agreed on by all of them, so this is a step of its own.
+void Pipeline::make_stagger() {
+  collectively(*comm_, [&] {
+    if (root_ < 0) return;
+    const bool off = setup_.stagger == kNoStagger || roots_->size() == 1;
+    stagger_ = forebay::make_stagger(
+        *roots_,
+        {.by = off ? StaggerBy::none : options_.stagger_by,
+         .group = setup_.stagger == kMeasureStagger ? StaggerOptions::kAuto : setup_.stagger,
+         .limit = options_.timeout},
+        progress_.get());
+  });
 }
 
 }  // namespace forebay

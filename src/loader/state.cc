@@ -88,6 +88,7 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
   if (options.done.empty()) return options;
   const Segment last = options.done.back();
   const bool same = last.ranks == ranks && last.batch == options.batch;
+  if (options.coalesce == 0) options.coalesce = state.coalesce;
   if (state.coalesce != options.coalesce) {
     throw Error(ErrorKind::usage,
                 fmt::format("the run to resume coalesced {} iterations, this one {}",

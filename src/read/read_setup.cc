@@ -6,6 +6,7 @@
 #include "core/log.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
+#include "format/lmdb/lmdb_source.hpp"
 
 namespace forebay {
 namespace {
@@ -26,62 +27,119 @@ void check_stage_bytes(std::uint64_t wanted) {
               "lower --stage-bytes");
 }
 
-void choose_baseline(const LoaderOptions& options, ReadSetup& setup) {
-  if (options.engine == ReadEngine::pread) {
-    throw Error(ErrorKind::usage, "strategy lmdb reads through liblmdb, which maps the file",
-                "use --strategy lmm with --engine pread");
-  }
-  setup.alone = true;
-  setup.engine = SourceEngine::liblmdb;
-  setup.why = "every rank reads through liblmdb for itself (baseline)";
+/// What a strategy stands for.
+struct Defaults {
+  Strategy strategy;
+  Locate locate;
+  ReadEngine engine;
+  bool coalesce;
+  int stagger;
+};
+
+constexpr Defaults kDefaults[] = {
+    {Strategy::automatic, Locate::provenance, ReadEngine::automatic, true, kMeasureStagger},
+    {Strategy::lmdb, Locate::seek, ReadEngine::mmap, false, kNoStagger},
+    {Strategy::lmm, Locate::seek, ReadEngine::mmap, false, kNoStagger},
+    {Strategy::lmm_dm, Locate::handoff, ReadEngine::mmap, false, kNoStagger},
+    {Strategy::lmm_dio, Locate::scatter, ReadEngine::pread, false, kNoStagger},
+    {Strategy::lmm_dio_prov, Locate::provenance, ReadEngine::pread, false, kNoStagger},
+    {Strategy::lmm_dio_prov_coal, Locate::provenance, ReadEngine::pread, true, kNoStagger},
+    {Strategy::lmm_dio_prov_coal_stag, Locate::provenance, ReadEngine::pread, true,
+     kMeasureStagger},
+};
+
+const Defaults& defaults_of(Strategy strategy) {
+  return *std::ranges::find(kDefaults, strategy, &Defaults::strategy);
 }
 
-void choose_localized(const LoaderOptions& options, int node_ranks, ReadSetup& setup) {
-  setup.roots = root_count(node_ranks, options.roots);
-  setup.engine = options.engine == ReadEngine::pread ? SourceEngine::pread : SourceEngine::mmap;
-  setup.may_use_pread = options.engine == ReadEngine::automatic;
-  setup.why = fmt::format("{} of {} ranks on this node reads for all", setup.roots, node_ranks);
+void require_baseline_knobs(const LoaderOptions& options) {
+  const bool other_engine =
+      options.engine != ReadEngine::automatic && options.engine != ReadEngine::mmap;
+  if (other_engine) {
+    throw Error(ErrorKind::usage, "strategy lmdb reads through liblmdb, which maps the file",
+                fmt::format("use --strategy lmm with --engine {}", to_string(options.engine)));
+  }
+  if (options.locate != Locate::automatic && options.locate != Locate::seek) {
+    throw Error(ErrorKind::usage, "strategy lmdb finds records by skipping, with liblmdb",
+                fmt::format("use --strategy lmm with --locate {}", to_string(options.locate)));
+  }
 }
 
 }  // namespace
 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
-  ReadSetup setup;
   check_stage_bytes(options.stage_bytes);
+  const Defaults& defaults = defaults_of(options.strategy);
+  ReadSetup setup;
+  setup.baseline = options.strategy == Strategy::lmdb;
+  if (setup.baseline) require_baseline_knobs(options);
+  setup.locate = options.locate == Locate::automatic ? defaults.locate : options.locate;
+  setup.may_replace_engine = options.engine == ReadEngine::automatic && !setup.baseline;
+  setup.engine = setup.may_replace_engine ? defaults.engine : options.engine;
+  // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.
+  const bool walks = !setup.reads_extents();
+  if (walks && setup.engine == ReadEngine::automatic) setup.engine = ReadEngine::mmap;
+  setup.coalesce_by_memory = options.coalesce == 0 && defaults.coalesce;
+  setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
-  if (options.strategy == Strategy::lmdb) {
-    choose_baseline(options, setup);
+  if (setup.baseline) {
     setup.stage_bytes /= static_cast<std::uint64_t>(node_ranks);  // one stage a rank
   } else {
-    choose_localized(options, node_ranks, setup);
+    setup.roots = root_count(node_ranks, options.roots);
   }
   return setup;
 }
 
-std::unique_ptr<RecordSource> open_for(ReadSetup& setup, const std::string& path) {
+namespace {
+
+OpenedData open_lmdb(const std::string& path, Engine engine) {
+  auto source = std::make_unique<lmdb::LmdbSource>(lmdb::Database::open(path, engine));
+  lmdb::Database* database = &source->database();
+  return {.source = std::move(source), .database = database, .bulk = nullptr};
+}
+
+/// Where mmap is refused and may be replaced, pread takes its place.
+OpenedData open_mapped(ReadSetup& setup, const std::string& path) {
   try {
-    return open_records(path, setup.engine);
+    return open_lmdb(path, Engine::mmap);
   } catch (const Error& error) {
-    const bool refused = error.kind() == ErrorKind::unsupported;
-    if (!refused || !setup.may_use_pread || setup.engine != SourceEngine::mmap) throw;
+    if (error.kind() != ErrorKind::unsupported || !setup.may_replace_engine) throw;
     // The same open by pread decides whether it was the mapping or the data set that is refused.
-    auto source = open_records(path, SourceEngine::pread);
+    OpenedData data = open_lmdb(path, Engine::pread);
     log(LogLevel::warning, "reading by pread: {}", error.what());
-    setup.engine = SourceEngine::pread;
-    return source;
+    setup.engine = ReadEngine::pread;
+    return data;
   }
 }
 
-std::string_view to_string(SourceEngine engine) {
-  switch (engine) {
-    case SourceEngine::liblmdb:
-      return "liblmdb";
-    case SourceEngine::mmap:
-      return "mmap";
-    case SourceEngine::pread:
-      return "pread";
+Engine storage_engine(ReadSetup& setup, const File& file) {
+  if (setup.engine == ReadEngine::mmap) return Engine::mmap;
+  if (setup.engine == ReadEngine::pread) return Engine::pread;
+  if (setup.engine == ReadEngine::uring) return Engine::uring;
+  const EngineChoice choice = choose_engine(file);
+  setup.engine = choice.engine == Engine::uring ? ReadEngine::uring : ReadEngine::pread;
+  setup.why = choice.reason;
+  return choice.engine;
+}
+
+}  // namespace
+
+OpenedData open_for(ReadSetup& setup, const LoaderOptions& options, const std::string& path,
+                    std::stop_token stop) {
+  if (setup.baseline) {
+    return {.source = open_records(path, SourceEngine::liblmdb), .database = nullptr, .bulk = {}};
   }
-  return "?";
+  OpenedData data =
+      setup.engine == ReadEngine::mmap ? open_mapped(setup, path) : open_lmdb(path, Engine::pread);
+  if (!setup.reads_extents()) return data;
+  const auto& file = data.database->snapshot().shared_file();
+  data.bulk = make_bulk_reader(file, storage_engine(setup, *file),
+                               {.depth = options.depth,
+                                .request_bytes = options.request_bytes,
+                                .direct = options.direct,
+                                .timeout = options.timeout,
+                                .stop = std::move(stop)});
+  return data;
 }
 
 }  // namespace forebay

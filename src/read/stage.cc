@@ -116,26 +116,44 @@ void Stage::begin(int root, std::uint64_t window) {
   reserved_ = cursor_;
 }
 
-void Stage::append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
-                   std::span<const std::byte> key, std::span<const std::byte> value) {
+std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes,
+                             std::uint64_t alignment) {
   const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
   const auto area =
       buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
   const std::uint64_t area_end = (area + 1) * area_bytes_;
-  const std::uint64_t offset = round_up(cursor_, kAlignment);
-  const std::uint64_t needed = value.size() + key.size();
-  if (offset > area_end || needed > area_end - offset) fail_for_area(needed);
-  if (offset + needed > reserved_) {
+  const std::uint64_t offset = round_up(cursor_, alignment);
+  if (offset > area_end || bytes > area_end - offset) fail_for_area(bytes);
+  if (offset + bytes > reserved_) {
     const std::uint64_t step =
-        std::min(area_end - reserved_, round_up(offset + needed - reserved_, kReserveStep));
+        std::min(area_end - reserved_, round_up(offset + bytes - reserved_, kReserveStep));
     memory_->reserve(data_offset_ + reserved_, step);
     reserved_ += step;
   }
+  cursor_ = offset + bytes;
+  return offset;
+}
+
+void Stage::append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
+                   std::span<const std::byte> key, std::span<const std::byte> value) {
+  const std::uint64_t offset = advance(root, window, value.size() + key.size(), kAlignment);
   std::byte* place = base_ + data_offset_ + offset;
   if (!value.empty()) std::memcpy(place, value.data(), value.size());
   if (!key.empty()) std::memcpy(place + value.size(), key.data(), key.size());
-  entries(window)[entry] = {offset, value.size(), sample, key.size()};
-  cursor_ = offset + needed;
+  entries(window)[entry] = {offset, value.size(), sample, offset + value.size(), key.size()};
+}
+
+std::span<std::byte> Stage::take(int root, std::uint64_t window, std::uint64_t bytes) {
+  return {base_ + data_offset_ + advance(root, window, bytes, kPage), bytes};
+}
+
+void Stage::place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
+                  std::span<const std::byte> key, std::span<const std::byte> value) {
+  const std::byte* data = base_ + data_offset_;
+  const auto offset = [data](std::span<const std::byte> bytes) {
+    return bytes.empty() ? 0 : static_cast<std::uint64_t>(bytes.data() - data);
+  };
+  entries(window)[entry] = {offset(value), value.size(), sample, offset(key), key.size()};
 }
 
 void Stage::fail_for_area(std::uint64_t needed) const {
@@ -197,7 +215,7 @@ std::span<const std::byte> Stage::value(const StageEntry& entry) const {
 }
 
 std::span<const std::byte> Stage::key(const StageEntry& entry) const {
-  return {base_ + data_offset_ + entry.offset + entry.value_bytes, entry.key_bytes};
+  return {base_ + data_offset_ + entry.key_offset, entry.key_bytes};
 }
 
 Interval Stage::last_blocked() const {

@@ -10,8 +10,9 @@
 //
 // A rank may read iteration t when published > t for all roots. A root may fill window w when
 // released >= (w - K + 1) * C for all ranks. Entries and data are written before `published` is
-// raised (release) and read after it was seen (acquire); nothing else orders them. A root appends
-// keys and values to its own area of the buffer, each value aligned for vector loads.
+// raised (release) and read after it was seen (acquire); nothing else orders them. In its own area
+// of the buffer a root either appends keys and values one by one, each value aligned for vector
+// loads, or takes room for whole pages of the file and points at the records inside them.
 #pragma once
 
 #include <chrono>
@@ -35,9 +36,10 @@ struct StageShape {
 
 /// Where one sample lies. Shared between processes, hence offsets and no pointers.
 struct StageEntry {
-  std::uint64_t offset = 0;  ///< of the value, from the start of the data; the key follows it
+  std::uint64_t offset = 0;  ///< of the value, from the start of the data
   std::uint64_t value_bytes = 0;
   std::uint64_t sample = 0;
+  std::uint64_t key_offset = 0;
   std::uint64_t key_bytes = 0;
 };
 
@@ -66,6 +68,14 @@ class Stage {
   /// Stores one sample. Throws usage when the area is full, io when memory is.
   void append(int root, std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
               std::span<const std::byte> key, std::span<const std::byte> value);
+  /// Room for `bytes` at a page boundary, to be filled by the caller. Throws as append does.
+  std::span<std::byte> take(int root, std::uint64_t window, std::uint64_t bytes);
+  /// Points `entry` at a record inside of room that was taken.
+  void place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
+             std::span<const std::byte> key, std::span<const std::byte> value);
+  /// Where the next append or take goes; rewind() gives back what came after it.
+  std::uint64_t mark() const { return cursor_; }
+  void rewind(std::uint64_t mark) { cursor_ = mark; }
   /// Makes everything of `root` below `iterations` visible. `blocked` is when the root last waited
   /// for a free buffer.
   void publish(int root, std::uint64_t iterations, Interval blocked);
@@ -102,6 +112,9 @@ class Stage {
   std::span<RankState> ranks() const;
   StageEntry* entries(std::uint64_t window) const;
   void lay_out();
+  /// Offset of `bytes` of memory in `root`'s area, backed by memory.
+  std::uint64_t advance(int root, std::uint64_t window, std::uint64_t bytes,
+                        std::uint64_t alignment);
   [[noreturn]] void fail_for_table() const;
   [[noreturn]] void fail_for_area(std::uint64_t needed) const;
 

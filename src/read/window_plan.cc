@@ -39,19 +39,18 @@ std::uint64_t WindowPlan::root_begin(int root) const {
   return static_cast<std::uint64_t>(root) * entries() / static_cast<std::uint64_t>(roots_);
 }
 
-std::vector<Piece> WindowPlan::pieces(int root, std::uint64_t window, Phase phase,
-                                      std::uint64_t iterations) const {
+std::vector<Piece> WindowPlan::pieces(int root, const WindowPart& part) const {
   const std::uint64_t begin = root_begin(root);
   const std::uint64_t end = root_begin(root + 1);
   std::vector<Piece> pieces;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const std::uint64_t share = order_.share(ranks_[rank]);
-    const std::uint64_t skipped = phase == Phase::first ? 0 : share;
-    const std::uint64_t wanted = phase == Phase::first ? share : iterations * share;
+    const std::uint64_t skipped = part.phase == Phase::rest ? share : 0;
+    const std::uint64_t wanted = part.phase == Phase::first ? share : part.iterations * share;
     const std::uint64_t from = std::max(begin, first_entry_[rank] + skipped);
     const std::uint64_t to = std::min(end, first_entry_[rank] + wanted);
     if (from >= to) continue;
-    const std::uint64_t position = order_.window_run(ranks_[rank], window).first;
+    const std::uint64_t position = order_.window_run(ranks_[rank], part.window).first;
     append(pieces, {position + (from - first_entry_[rank]), to - from, from});
   }
   return pieces;

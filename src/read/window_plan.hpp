@@ -5,8 +5,9 @@
 //   rank 0: it 0 | it 1 | .. | it C-1 || rank 1: it 0 | .. || ...      (entry numbers grow ->)
 //
 // where every "it" is the rank's share of one iteration. The roots split this list of entries into
-// equal consecutive parts. A root reads its entries of iteration 0 first (phase `first`), so that
-// the ranks can start, and then the others (phase `rest`) in long runs.
+// equal consecutive parts. Where the ranks wait to start, a root reads its entries of iteration 0
+// first (phase `first`) and then the others (phase `rest`); later, all in one go (phase `whole`),
+// which makes fewer and longer reads.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,14 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-enum class Phase : std::uint8_t { first, rest };
+enum class Phase : std::uint8_t { first, rest, whole };
+
+/// What is read at once: the same on all roots at the same step.
+struct WindowPart {
+  std::uint64_t window = 0;
+  Phase phase = Phase::whole;
+  std::uint64_t iterations = 1;  ///< only the window's first so many are wanted
+};
 
 /// Immutable; safe from any thread.
 class WindowPlan {
@@ -37,9 +45,8 @@ class WindowPlan {
   std::uint64_t entries() const { return first_entry_.back(); }
   /// The entry where local rank `rank` finds sample `position` of iteration `iteration`.
   std::uint64_t entry(int rank, std::uint64_t iteration, std::uint64_t position) const;
-  /// What `root` reads in `phase` of `window`, when only its first `iterations` are wanted.
-  std::vector<Piece> pieces(int root, std::uint64_t window, Phase phase,
-                            std::uint64_t iterations) const;
+  /// What `root` reads for `part`, by entry.
+  std::vector<Piece> pieces(int root, const WindowPart& part) const;
 
  private:
   std::uint64_t root_begin(int root) const;

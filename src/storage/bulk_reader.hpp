@@ -5,14 +5,18 @@
 //   uring   many requests in flight from one thread (io_uring), optionally past the page cache
 //
 // A BulkReader belongs to one thread. It never writes outside of the spans that it was given, and
-// after read() has returned or thrown it does not write into them any more.
+// after read() has returned or thrown it does not write into them any more. The one exception is a
+// file system that never answers: only a reader with a timeout or a stop token gives up on it, and
+// abandoned() then says that the spans are lost.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "forebay/storage.hpp"
@@ -30,11 +34,16 @@ struct BulkOptions {
   unsigned depth = 0;
   /// Longer requests are split into reads of this size; 0 = what suits the engine.
   std::uint64_t request_bytes = 0;
-  /// Past the page cache (O_DIRECT), where offset, length and address allow it.
+  /// Past the page cache (O_DIRECT), where offset, length and address allow it; uring only.
   bool direct = false;
+  /// Longest time in which no request at all is answered; 0 = wait for ever. With threads of their
+  /// own or io_uring engines keep it; mmap cannot, because a page fault cannot be given up.
+  std::chrono::milliseconds timeout{0};
+  /// Asked to stop, read() throws cancelled within about a second; not kept by mmap either.
+  std::stop_token stop = {};
 };
 
-/// What was asked of the operating system.
+/// What was asked of the operating system; the mmap engine counts its copies.
 struct BulkCounters {
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;
@@ -51,11 +60,34 @@ class BulkReader {
   BulkReader(const BulkReader&) = delete;
   BulkReader& operator=(const BulkReader&) = delete;
 
-  /// Returns when all requests are complete. Throws io naming file and offset.
+  /// Returns when all requests are complete. Throws io naming file and offset (the first failure
+  /// wins; whatever else was in flight has ended), cancelled after a stop, or what `done` threw.
+  /// May be called again after an error, unless abandoned().
   virtual void read(std::span<const ReadRequest> requests, const Done& done) = 0;
   virtual BulkCounters counters() const = 0;
+  /// True once read() has left requests behind that got no answer. They may still write into their
+  /// spans at any time: their memory must stay mapped and unused until the process ends. Every
+  /// later read() throws io.
+  virtual bool abandoned() const = 0;
   /// "uring, 32 in flight of 1 MiB, past the page cache": for explain().
   virtual std::string describe() const = 0;
 };
+
+/// The reader of `engine` for `file`, which it keeps open. Local; starts threads or makes a ring,
+/// so keep it for many reads. Throws unsupported when the engine cannot read this file or does not
+/// exist here.
+std::unique_ptr<BulkReader> make_bulk_reader(std::shared_ptr<const File> file, Engine engine,
+                                             const BulkOptions& options);
+
+/// What `auto` reads a file with, and why, in a few words for explain().
+struct EngineChoice {
+  Engine engine = Engine::pread;
+  std::string reason;
+};
+
+/// Chooses between uring and pread by what the system offers and by the file system; both can be
+/// used on a file opened with any engine. Says through the log, once in a process, when io_uring is
+/// not available. Local; makes and drops a ring, so ask once a file.
+EngineChoice choose_engine(const File& file);
 
 }  // namespace forebay

@@ -10,9 +10,11 @@ std::shared_ptr<const File> open_file(const std::string& path, Engine engine) {
     case Engine::mmap:
       return std::make_shared<MmapFile>(path);
     case Engine::pread:
+    case Engine::uring:
       return std::make_shared<PreadFile>(path);
   }
-  throw Error(ErrorKind::usage, "unknown engine", "choose mmap or pread", Where{.file = path});
+  throw Error(ErrorKind::usage, "unknown engine", "choose mmap, pread or uring",
+              Where{.file = path});
 }
 
 }  // namespace forebay

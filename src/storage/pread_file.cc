@@ -22,7 +22,8 @@ struct stat status_of(int fd, const std::string& path) {
   return status;
 }
 
-// O_NONBLOCK changes nothing for files, but keeps a named pipe from blocking the open for ever.
+// O_NONBLOCK keeps a named pipe from blocking the open for ever. It changes nothing for reads of
+// files, except that io_uring may answer EAGAIN where it should wait: so it is taken back.
 int open_read_only(const std::string& path) {
   while (true) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -43,6 +44,7 @@ FileDescriptor::FileDescriptor(const std::string& path) : fd_(open_read_only(pat
   if (fd_ < 0) throw open_error(path, errno);
   try {
     require_file(status_of(fd_, path).st_mode, path);
+    if (::fcntl(fd_, F_SETFL, 0) != 0) throw open_error(path, errno);
   } catch (...) {
     ::close(fd_);
     throw;

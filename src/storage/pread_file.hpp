@@ -38,7 +38,7 @@ class PreadFile : public File {
   FileFingerprint fingerprint() const override;
   FileCounters counters() const override;
 
- protected:
+  /// For system calls that this class does not make; open as long as this object lives.
   int fd() const { return descriptor_.get(); }
 
  private:

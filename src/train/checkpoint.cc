@@ -14,7 +14,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
-#include "train/atomic_file.hpp"
+#include "storage/atomic_file.hpp"
 
 namespace forebay {
 namespace {

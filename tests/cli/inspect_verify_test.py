@@ -68,7 +68,7 @@ class Inspect(CommandTest):
         self.write("file.mdb.forebay", b"whatever")
         report = self.succeed_json("inspect", self.path("file.mdb"))
         self.assertEqual(report["entries"], 3)
-        self.assertTrue(report["sidecar"].startswith("present"))
+        self.assertTrue(report["sidecar"].startswith("not used: "))
         write_records(self.path("empty"), [])
         self.assertEqual(self.succeed_json("inspect", self.path("empty"))["entries"], 0)
         self.assertIn("records", self.succeed("inspect", self.path("empty")))

@@ -59,7 +59,7 @@ class Interrupted(CommandTest):
         self.succeed(*self.arguments(count=count))
         self.assertEqual(resumed, records(self.path("out")))
         self.assertFalse(os.path.exists(self.partial()))
-        self.assertEqual(sorted(os.listdir(self.path("resumed"))), ["data.mdb", "lock.mdb"])
+        self.assertEqual(sorted(os.listdir(self.path("resumed"))), ["data.mdb", "data.mdb.forebay", "lock.mdb"])
 
     def test_kill_leaves_a_valid_prefix_and_resume_completes_it(self):
         self.interrupt(signal.SIGKILL)

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "forebay/error.hpp"
@@ -49,6 +50,27 @@ TEST(PosixSharedMemory, TellsNeededAndFreeBytesBeyondItsEnd) {
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_THAT(error.what(), testing::HasSubstr("more bytes are needed"));
     EXPECT_THAT(error.what(), testing::HasSubstr("are free"));
+  }
+}
+
+TEST(PosixSharedMemory, LargeSegmentsAreAlignedForHugePagesOnEveryRank) {
+  constexpr std::size_t kMib = std::size_t{1} << 20;
+  for (const std::size_t bytes : {4 * kMib, 10 * kMib + 1, 7 * kMib + 4096}) {
+    run_ranks(3, 0, [bytes](const auto& comm) {
+      const auto memory = share_posix(*comm, bytes);
+      ASSERT_EQ(memory->bytes().size(), bytes);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->bytes().data()) % (2 * kMib), 0U);
+      if (comm->rank() == 0) {
+        memory->reserve(0, bytes);
+        std::ranges::fill(memory->bytes(), std::byte{9});
+      }
+      comm->barrier();
+      // Another rank's reservation moves pages that are in use: nothing of them may change.
+      memory->reserve(0, bytes);
+      EXPECT_TRUE(
+          std::ranges::all_of(memory->bytes(), [](std::byte b) { return b == std::byte{9}; }));
+      comm->barrier();
+    });
   }
 }
 

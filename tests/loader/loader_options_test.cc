@@ -59,7 +59,6 @@ TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
   };
   EXPECT_THAT(refused([](LoaderOptions& o) { o.buffers = 0; }), HasSubstr("buffers is 0"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.roots = -1; }), HasSubstr("roots is -1"));
-  EXPECT_THAT(refused([](LoaderOptions& o) { o.coalesce = 0; }), HasSubstr("coalesce is 0"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds::max(); }),
               HasSubstr("timeout is"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds(0); }),

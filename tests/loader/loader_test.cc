@@ -57,7 +57,10 @@ void expect_right_samples(const TestData& data, int ranks, int ranks_per_node,
                " per node=" + std::to_string(ranks_per_node) + " " + options.to_text());
   run_ranks(ranks, ranks_per_node, [&](const auto& comm) {
     Loader loader = Loader::open(comm, data.path, options);
-    const StridedOrder order(data.records.size(), ranks, options.batch, options.coalesce);
+    const StridedOrder order(data.records.size(), ranks, options.batch, loader.order().coalesce());
+    if (options.coalesce != 0) {
+      EXPECT_EQ(order.coalesce(), options.coalesce);
+    }
     std::uint64_t iteration = 0;
     while (const auto batch = loader.next()) {
       ASSERT_EQ(batch->iteration(), iteration++);
@@ -79,17 +82,32 @@ TEST(Loader, NoStrategyChangesTheData) {
   const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
-  const Strategy strategies[] = {Strategy::lmdb, Strategy::lmm, Strategy::automatic};
-  for (int round = 0; round < 40 * test::test_scale(); ++round) {
-    const int ranks = static_cast<int>(pick(1, 6));
-    LoaderOptions options{
-        .batch = pick(ranks, 50), .coalesce = pick(1, 4), .iterations = pick(1, 30)};
-    options.strategy = strategies[pick(0, 2)];
-    if (options.strategy == Strategy::lmm && pick(0, 1) == 1) options.engine = ReadEngine::pread;
+  constexpr Strategy kStrategies[] = {Strategy::automatic,
+                                      Strategy::lmdb,
+                                      Strategy::lmm,
+                                      Strategy::lmm_dm,
+                                      Strategy::lmm_dio,
+                                      Strategy::lmm_dio_prov,
+                                      Strategy::lmm_dio_prov_coal,
+                                      Strategy::lmm_dio_prov_coal_stag};
+  for (int round = 0; round < 80 * test::test_scale(); ++round) {
+    const int ranks = static_cast<int>(pick(1, 8));
+    LoaderOptions options{.batch = pick(ranks, 50),
+                          .coalesce = pick(0, 2) == 0 ? pick(1, 64) : pick(0, 4),
+                          .iterations = pick(1, 30)};
+    options.strategy = kStrategies[static_cast<std::size_t>(round) % std::size(kStrategies)];
+    if (options.strategy != Strategy::lmdb) {
+      if (pick(0, 3) == 0) options.locate = static_cast<Locate>(pick(0, 5));
+      if (pick(0, 1) == 0) options.engine = static_cast<ReadEngine>(pick(0, 3));
+    }
     options.roots = static_cast<int>(pick(0, 3));
     options.buffers = static_cast<int>(pick(1, 3));
+    options.stagger = static_cast<int>(pick(0, 6)) - 2;
+    options.stagger_by = pick(0, 1) == 0 ? StaggerBy::token : StaggerBy::ticket;
+    options.gap_bytes = pick(0, 1) * 65536;
+    options.request_bytes = pick(0, 1) * 8192;
     options.stage_bytes = std::uint64_t{64} << 20;
-    expect_right_samples(all[pick(0, all.size() - 1)], ranks, static_cast<int>(pick(0, 3)),
+    expect_right_samples(all[pick(0, all.size() - 1)], ranks, static_cast<int>(pick(0, 4)),
                          options);
   }
 }
@@ -122,7 +140,7 @@ TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
   const TestData data = build(directory, "data", LmdbBuilder().in_order(100).values(50));
   std::string state;
   run_ranks(2, 0, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path, {.batch = 10});
+    Loader loader = Loader::open(comm, data.path, {.batch = 10, .coalesce = 1});
     for (int i = 0; i < 4; ++i) loader.next();
     comm->barrier();
     if (comm->rank() == 0) state = loader.state();
@@ -264,7 +282,7 @@ TEST(Loader, ABatchOutlivesItsLoader) {
 TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
-  LoaderOptions options{.batch = 8};
+  LoaderOptions options{.batch = 8, .coalesce = 1};
   options.buffers = 3;
   Loader loader = Loader::open(self_communicator(), data.path, options);
   std::vector<Batch> held;

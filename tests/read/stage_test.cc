@@ -11,6 +11,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "read/walk_reader.hpp"
 #include "read/window_reader.hpp"
 #include "tests/support/counting_source.hpp"
 
@@ -25,11 +26,13 @@ constexpr std::uint64_t kWindows = 40;
 void fill_all(Stage& stage, const WindowPlan& plan, int root) {
   test::CountingSource source(plan.order().entries());
   ReadFigures figures;
-  WindowReader reader(source, plan, stage, root, figures);
+  Turns turns(make_stagger(*self_communicator(), {}, nullptr), {});
+  WalkReader reader(source, plan, stage, root, turns);
+  WindowReader windows(reader, stage, root, figures);
   for (std::uint64_t window = 0; window < kWindows; ++window) {
     while (!stage.wait_free(window, milliseconds(100))) {
     }
-    reader.fill(window, plan.order().coalesce(), {});
+    windows.fill(window, plan.order().coalesce(), {});
   }
 }
 
@@ -117,6 +120,30 @@ TEST(Stage, HoldsEmptyKeysAndValues) {
   ASSERT_TRUE(stage.wait_published(0, milliseconds(0)));
   EXPECT_TRUE(stage.value(stage.entry(0, 0)).empty());
   EXPECT_TRUE(stage.key(stage.entry(0, 0)).empty());
+}
+
+TEST(Stage, HoldsRecordsInPlaceOfWholePages) {
+  Stage stage = small_stage(1 << 16);
+  stage.begin(0, 0);
+  const auto pages = stage.take(0, 0, 8192);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages.data()) % 4096, 0U);
+  const std::string text = "keyvalue";
+  std::memcpy(pages.data() + 4000, text.data(), text.size());
+  stage.place(0, 0, 7, pages.subspan(4000, 3), pages.subspan(4003, 5));
+  stage.publish(0, 1, {});
+  EXPECT_EQ(stage.entry(0, 0).sample, 7U);
+  EXPECT_EQ(test::text(stage.key(stage.entry(0, 0))), "key");
+  EXPECT_EQ(test::text(stage.value(stage.entry(0, 0))), "value");
+}
+
+TEST(Stage, GivesBackRoomThatWasTakenInVain) {
+  Stage stage = small_stage(4 * 8192);
+  stage.begin(0, 0);
+  const std::uint64_t mark = stage.mark();
+  const auto first = stage.take(0, 0, 16384);
+  EXPECT_THROW(stage.take(0, 0, 1), Error);
+  stage.rewind(mark);
+  EXPECT_EQ(stage.take(0, 0, 16384).data(), first.data());
 }
 
 TEST(Stage, AClosedRootEndsTheWaitAndAClosedRankHoldsNothingUp) {

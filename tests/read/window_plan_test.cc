@@ -16,7 +16,7 @@ std::map<std::uint64_t, std::uint64_t> read_by_roots(const WindowPlan& plan, std
                                                      std::uint64_t iterations, Phase phase) {
   std::map<std::uint64_t, std::uint64_t> read;
   for (int root = 0; root < plan.roots(); ++root) {
-    for (const Piece& piece : plan.pieces(root, window, phase, iterations)) {
+    for (const Piece& piece : plan.pieces(root, {window, phase, iterations})) {
       for (std::uint64_t k = 0; k < piece.count; ++k) {
         EXPECT_TRUE(read.emplace(piece.entry + k, piece.position + k).second) << "read twice";
       }
@@ -62,19 +62,21 @@ TEST(WindowPlan, RootsReadExactlyWhatRanksTakeIterationZeroFirst) {
               wanted_by_ranks(plan, here, window, 0, 1));
     EXPECT_EQ(read_by_roots(plan, window, iterations, Phase::rest),
               wanted_by_ranks(plan, here, window, 1, iterations));
+    EXPECT_EQ(read_by_roots(plan, window, iterations, Phase::whole),
+              wanted_by_ranks(plan, here, window, 0, iterations));
   }
 }
 
 TEST(WindowPlan, ThePlainOrderOfAWholeNodeIsOneRun) {
   const WindowPlan plan(StridedOrder(1000, 8, 64), {0, 1, 2, 3, 4, 5, 6, 7}, 1);
-  EXPECT_EQ(plan.pieces(0, 3, Phase::first, 1), (std::vector<Piece>{{192, 64, 0}}));
-  EXPECT_TRUE(plan.pieces(0, 3, Phase::rest, 1).empty());
+  EXPECT_EQ(plan.pieces(0, {3, Phase::first, 1}), (std::vector<Piece>{{192, 64, 0}}));
+  EXPECT_TRUE(plan.pieces(0, {3, Phase::rest, 1}).empty());
 }
 
 TEST(WindowPlan, CoalescedIterationsOfARankAreOneRun) {
   const WindowPlan plan(StridedOrder(1000, 2, 20, 5), {1}, 1);
-  EXPECT_EQ(plan.pieces(0, 0, Phase::first, 5), (std::vector<Piece>{{50, 10, 0}}));
-  EXPECT_EQ(plan.pieces(0, 0, Phase::rest, 5), (std::vector<Piece>{{60, 40, 10}}));
+  EXPECT_EQ(plan.pieces(0, {0, Phase::first, 5}), (std::vector<Piece>{{50, 10, 0}}));
+  EXPECT_EQ(plan.pieces(0, {0, Phase::rest, 5}), (std::vector<Piece>{{60, 40, 10}}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <thread>
@@ -37,10 +38,14 @@ class EngineTest : public ::testing::TestWithParam<Engine> {
   TemporaryFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, EngineTest, ::testing::Values(Engine::mmap, Engine::pread),
-                         [](const auto& engine) {
-                           return engine.param == Engine::mmap ? "mmap" : "pread";
-                         });
+std::string engine_name(const ::testing::TestParamInfo<Engine>& engine) {
+  constexpr std::array kNames{"mmap", "pread", "uring"};
+  return kNames[static_cast<std::size_t>(engine.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineTest,
+                         ::testing::Values(Engine::mmap, Engine::pread, Engine::uring),
+                         engine_name);
 
 TEST_P(EngineTest, ReadsAnyRangeExactly) {
   const auto bytes = counting_bytes(10'000);

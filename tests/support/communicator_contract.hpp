@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/messages.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 
@@ -86,6 +90,95 @@ inline void check_notices(Communicator& comm) {
   EXPECT_EQ(got, "from " + std::to_string((comm.rank() + comm.size() - 1) % comm.size()));
 }
 
+/// Pairs of ranks keep their order, whatever the lengths; others do not disturb them.
+inline void check_messages(Communicator& comm) {
+  const auto length = [](int from, int to, int number) {
+    return number == 2 ? std::size_t{3000000}
+                       : static_cast<std::size_t>(100 * from + 10 * to + number);
+  };
+  constexpr int kMessages = 4;
+  for (int number = 0; number < kMessages; ++number) {
+    for (int to = 0; to < comm.size(); ++to) {
+      const std::vector<std::byte> message(length(comm.rank(), to, number), std::byte(number));
+      comm.send(to, message);
+    }
+  }
+  for (int from = comm.size() - 1; from >= 0; --from) {
+    for (int number = 0; number < kMessages; ++number) {
+      const auto message = receive(comm, from, std::chrono::seconds(60), {}, "a message");
+      ASSERT_TRUE(message.has_value());
+      ASSERT_EQ(message->size(), length(from, comm.rank(), number));
+      if (!message->empty()) {
+        EXPECT_EQ(message->back(), std::byte(number));
+      }
+    }
+    EXPECT_FALSE(comm.try_receive(from).has_value());
+  }
+  comm.barrier();
+}
+
+inline void check_waiting_for_messages(Communicator& comm) {
+  const auto at_once = std::chrono::milliseconds(30);
+  int asked = 0;
+  const auto soon = [&asked] { return ++asked > 3; };
+  EXPECT_FALSE(receive(comm, 0, std::chrono::seconds(60), soon, "nothing").has_value());
+  EXPECT_THROW(receive(comm, 0, at_once, {}, "nothing"), Error);
+  comm.barrier();
+}
+
+/// Threads of all ranks beside their main threads: each number is given out once.
+inline void check_counter(Communicator& comm, std::unique_ptr<SharedCounter> counter) {
+  constexpr std::uint64_t kDraws = 50;
+  EXPECT_FALSE(counter->describe().empty());
+  std::vector<std::uint64_t> drawn;
+  std::atomic<int> left = 1;
+  {
+    const std::jthread server([&] {
+      while (left != 0) {
+        counter->serve();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    });
+    for (std::uint64_t i = 0; i < kDraws; ++i) {
+      if (const auto number = counter->fetch_add(1, {})) drawn.push_back(*number);
+    }
+    EXPECT_EQ(drawn.size(), kDraws);
+    counter->add(1000);
+    comm.barrier();
+    const auto value = counter->load({});
+    const auto size = static_cast<std::uint64_t>(comm.size());
+    // Additions without an answer may still be under way.
+    EXPECT_GE(value.value_or(0), size * kDraws);
+    EXPECT_LE(value.value_or(0), size * (kDraws + 1000));
+    comm.barrier();
+    left = 0;
+  }
+  EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
+  const auto all = comm.gather(std::as_bytes(std::span(drawn)), 0);
+  std::map<std::uint64_t, int> times;
+  for (const auto& part : all) {
+    for (std::size_t i = 0; i + 8 <= part.size(); i += 8) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, part.data() + i, sizeof(number));
+      EXPECT_EQ(++times[number], 1) << number;
+    }
+  }
+}
+
+/// The others must not wait for a number whose rank has left.
+inline void check_counter_that_is_gone(Communicator& comm, std::unique_ptr<SharedCounter> counter) {
+  if (comm.rank() == 0) {
+    counter.reset();
+    for (int rank = 1; rank < comm.size(); ++rank) comm.send(rank, {});
+  } else {
+    ASSERT_TRUE(receive(comm, 0, std::chrono::seconds(60), {}, "rank 0"));
+    // Where the memory is reached without the help of rank 0, it stays.
+    EXPECT_EQ(counter->fetch_add(1, {}).has_value(), !counter->needs_serving());
+    counter->add(1);
+  }
+  comm.barrier();
+}
+
 inline void check_common_failure(Communicator& comm) {
   const int culprit = comm.size() - 1;
   try {
@@ -107,6 +200,10 @@ inline void check_communicator(Communicator& comm) {
   check_sharing(comm, SharedMemoryKind::posix);
   check_sharing(comm, SharedMemoryKind::mpi);
   check_notices(comm);
+  check_messages(comm);
+  check_waiting_for_messages(comm);
+  check_counter(comm, comm.share_counter());
+  check_counter_that_is_gone(comm, comm.share_counter());
   check_common_failure(comm);
 }
 

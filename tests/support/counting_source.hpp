@@ -25,6 +25,7 @@ class CountingSource final : public RecordSource {
 
   const std::string& path() const override { return path_; }
   std::uint64_t entries() const override { return entries_; }
+  std::uint64_t stored_bytes() const override { return 100 * entries_; }
   DatasetFingerprint fingerprint() const override { return {"counting"}; }
   void seek(std::uint64_t sample) override { next_ = sample; }
   void read(std::uint64_t count, const RecordSink& sink) override {

@@ -39,6 +39,8 @@ constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "dat
 bool holds_only_own_files(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
+    // A sidecar that was being written when the program was killed.
+    if (name.starts_with("data.mdb.forebay.") && name.ends_with(".part")) continue;
     if (std::find(kOwnFiles.begin(), kOwnFiles.end(), name) == kOwnFiles.end()) return false;
   }
   return true;

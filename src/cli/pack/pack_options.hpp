@@ -29,6 +29,7 @@ struct Options {
   bool resume = false;
   bool force = false;
   bool json = false;
+  bool provenance = true;  ///< write a sidecar beside the data
 };
 
 }  // namespace forebay::pack

@@ -15,6 +15,9 @@
 #include "cli/pack/source.hpp"
 #include "cli/progress.hpp"
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
+#include "format/lmdb/provenance/make_sidecar.hpp"
+#include "format/lmdb/provenance/sidecar_file.hpp"
 #include "format/lmdb/writer.hpp"
 
 namespace forebay::pack {
@@ -43,7 +46,8 @@ std::uint64_t records_to_pack(const Source& source, const Options& options) {
 class Packer {
  public:
   explicit Packer(const Options& options)
-      : source_(open_source(options)),
+      : options_(options),
+        source_(open_source(options)),
         count_(records_to_pack(*source_, options)),
         destination_(options, fmt::format("{},count={}", source_->fingerprint(), count_)) {
     lmdb::WriterOptions writing;
@@ -134,9 +138,28 @@ class Packer {
                   at_file(destination_.partial()));
     }
     writer_.reset();
+    if (options_.provenance) write_sidecar();
     destination_.complete();
   }
 
+  // A data set without it is whole, so a failure does not spoil the packing.
+  void write_sidecar() {
+    try {
+      lmdb::Database database = lmdb::Database::open(destination_.partial(), Engine::mmap);
+      Progress progress("looking at leaves: records", count_);
+      const lmdb::MadeSidecar made = lmdb::make_sidecar(
+          database, lmdb::WantedForm::automatic, {.commit_every = options_.commit_every},
+          [&](std::uint64_t records) { progress.update(records); });
+      const auto path = lmdb::resolve_dataset_path(destination_.partial());
+      lmdb::write_sidecar(lmdb::sidecar_path(path), made.bytes);
+      summary_.sidecar = to_string(made.form);
+    } catch (const Error& error) {
+      summary_.sidecar = std::string("none: ") + error.what();
+      log_message(LogLevel::warning, fmt::format("no sidecar was written: {}", error.what()));
+    }
+  }
+
+  const Options& options_;
   std::unique_ptr<Source> source_;
   std::uint64_t count_;
   Destination destination_;

@@ -14,6 +14,7 @@ struct Summary {
   std::uint64_t resumed_from = 0;  ///< records that an earlier run had packed
   std::uint64_t value_bytes = 0;   ///< of the records that this run packed
   std::uint64_t file_bytes = 0;
+  std::string sidecar = "none";  ///< form of the sidecar, or why there is none
   double seconds = 0;
 };
 

@@ -25,6 +25,7 @@ class BaselineSource final : public RecordSource {
 
   const std::string& path() const override { return path_; }
   std::uint64_t entries() const override { return database_->entries(); }
+  std::uint64_t stored_bytes() const override { return database_->stored_bytes(); }
   DatasetFingerprint fingerprint() const override { return database_->fingerprint(); }
   void seek(std::uint64_t sample) override;
   void read(std::uint64_t count, const RecordSink& sink) override;

@@ -174,6 +174,11 @@ DatasetFingerprint Database::fingerprint() const {
   return {text};
 }
 
+std::uint64_t Database::stored_bytes() const {
+  const TreeHeader& tree = tree_.header();
+  return (tree.leaf_pages + tree.overflow_pages) * page_size();
+}
+
 void Database::check_unchanged() const {
   snapshot_->file().check();
   snapshot_->check_unchanged();

@@ -45,6 +45,8 @@ class Database {
   PageNumber last_page() const { return snapshot_->meta().last_page; }
   bool holds_slot() const { return snapshot_->slot() != nullptr; }
   DatasetFingerprint fingerprint() const;
+  /// Of leaves and overflow runs.
+  std::uint64_t stored_bytes() const;
 
   /// Names of the named databases, in key order. Walks the whole main tree.
   std::vector<std::string> named_databases();

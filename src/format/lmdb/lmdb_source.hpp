@@ -16,6 +16,7 @@ class LmdbSource final : public RecordSource {
 
   const std::string& path() const override { return database_.path(); }
   std::uint64_t entries() const override { return database_.entries(); }
+  std::uint64_t stored_bytes() const override { return database_.stored_bytes(); }
   DatasetFingerprint fingerprint() const override { return database_.fingerprint(); }
   void seek(std::uint64_t sample) override;
   void read(std::uint64_t count, const RecordSink& sink) override;
@@ -24,6 +25,12 @@ class LmdbSource final : public RecordSource {
 
   /// Where the next record is read: the position to hand to another process.
   const Cursor& cursor() const { return cursor_; }
+  /// Takes a position over, from this process or another one of the same snapshot.
+  void start_at(const Cursor& cursor) {
+    cursor_ = cursor;
+    position_ = cursor.sample;
+  }
+  Database& database() { return database_; }
 
  private:
   Database database_;

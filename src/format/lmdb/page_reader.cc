@@ -71,6 +71,7 @@ std::span<const std::byte> PageReader::bytes(PageNumber first, std::uint64_t pag
     damaged(first, fmt::format("{} pages from there lie past the file's end of {} pages", pages,
                                available_pages_));
   }
+  if (watch_) watch_(first, pages);
   const std::uint64_t offset = first * page_size_;
   if (!cache_) return map_.subspan(offset, size);
   if (size > ReadCache::kLargestRun) return cache_->large(offset, size);

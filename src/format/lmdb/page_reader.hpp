@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,9 @@ class PageReader final : public DamageExplainer {
   PageHeader overflow_header(PageNumber first, std::uint64_t size);
 
   PageCounters counters() const;
+  /// Told of every page from now on, once it is known to be inside the file; empty: nobody.
+  using Watch = std::function<void(PageNumber first, std::uint64_t count)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
   Error explain(PageNumber page, const std::string& fault) const override;
   [[noreturn]] void damaged(PageNumber page, const std::string& fault) const {
     throw explain(page, fault);
@@ -56,6 +60,7 @@ class PageReader final : public DamageExplainer {
   std::optional<ReadCache> cache_;  ///< when they are
   PageNumber last_tree_page_ = kNoPage;
   std::uint64_t pages_ = 0;
+  Watch watch_;
 };
 
 }  // namespace forebay::lmdb

@@ -1,4 +1,4 @@
-#include "train/atomic_file.hpp"
+#include "storage/atomic_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -20,11 +21,17 @@ namespace {
               "check the free space and the permissions of its directory", {.file = path});
 }
 
+/// Unlike that of any other process, on other machines that see the folder too.
+std::string temporary_name(const std::string& path) {
+  std::random_device random;
+  return fmt::format("{}.{}-{:08x}{:08x}.part", path, ::getpid(), random(), random());
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.{}.part", path_, ::getpid())) {
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    : path_(std::move(path)), temporary_(temporary_name(path_)) {
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) throw_io(temporary_, "cannot make the file");
 }
 

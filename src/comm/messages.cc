@@ -1,0 +1,29 @@
+#include "comm/messages.hpp"
+
+#include <fmt/format.h>
+
+#include "comm/waiting.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+void require_sendable(std::size_t bytes) {
+  if (bytes <= kLongestMessage) return;
+  throw Error(ErrorKind::usage, fmt::format("a message of {} bytes is too long", bytes),
+              fmt::format("send parts of at most {} bytes", kLongestMessage));
+}
+
+std::optional<std::vector<std::byte>> receive(Communicator& comm, int from,
+                                              std::chrono::milliseconds limit,
+                                              const GiveUp& give_up, const std::string& what) {
+  const WaitPolicy policy{.timeout = limit, .interrupt = {}};
+  Waiting waiting(policy, what);
+  for (;;) {
+    auto message = comm.try_receive(from);
+    if (message) return message;
+    if (give_up && give_up()) return std::nullopt;
+    waiting.step();
+  }
+}
+
+}  // namespace forebay

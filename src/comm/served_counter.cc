@@ -1,0 +1,157 @@
+#include "comm/served_counter.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "comm/waiting.hpp"
+#include "core/log.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+// Only so that no request is left without a receiver, which some MPI libraries complain about.
+constexpr std::chrono::seconds kLongestFarewell{1};
+
+struct Request {
+  enum Kind : std::uint64_t { kAdd, kFetchAndAdd, kLeave };
+  std::uint64_t kind = kAdd;
+  std::uint64_t rank = 0;
+  std::uint64_t number = 0;
+  std::uint64_t add = 0;
+};
+
+struct Answer {
+  static constexpr std::uint64_t kGone = 0;  ///< requests count from 1
+  std::uint64_t number = kGone;
+  std::uint64_t before = 0;
+};
+
+template <typename Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <typename Value>
+Value parse(std::span<const std::byte> message) {
+  Value value;
+  if (message.size() != sizeof(value)) {
+    throw Error(ErrorKind::communication, "a message of a shared counter has a wrong length",
+                "this is a fault of Forebay: please report it");
+  }
+  std::memcpy(&value, message.data(), sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+ServedCounter::ServedCounter(std::shared_ptr<Communicator> comm, std::chrono::milliseconds limit,
+                             std::string why)
+    : comm_(std::move(comm)),
+      limit_(limit),
+      why_(std::move(why)),
+      left_(static_cast<std::size_t>(comm_->size()), false) {}
+
+ServedCounter::~ServedCounter() {
+  try {
+    if (owns()) {
+      wait_until_all_leave();
+    } else if (!is_gone()) {
+      ask(Request::kLeave, 0);
+    }
+  } catch (const Error& error) {
+    log(LogLevel::warning, "other ranks may wait for a counter that is gone: {}", error.what());
+  }
+}
+
+void ServedCounter::wait_until_all_leave() {
+  left_[0] = true;
+  const auto all_left = [&] { return std::ranges::find(left_, false) == left_.end(); };
+  const auto deadline = std::chrono::steady_clock::now() + kLongestFarewell;
+  for (serve(); !all_left() && std::chrono::steady_clock::now() < deadline; serve()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const Answer gone;
+  for (int rank = 1; rank < comm_->size(); ++rank) {
+    if (!left_[static_cast<std::size_t>(rank)]) comm_->send(rank, bytes_of(gone));
+  }
+}
+
+void ServedCounter::ask(std::uint64_t kind, std::uint64_t n) {
+  const Request request{.kind = kind,
+                        .rank = static_cast<std::uint64_t>(comm_->rank()),
+                        .number = ++asked_,
+                        .add = n};
+  comm_->send_notice(0, bytes_of(request));
+}
+
+/// The answer to the last request, once it is there.
+std::optional<std::uint64_t> ServedCounter::receive_answer() {
+  while (!gone_) {
+    const auto message = comm_->try_receive(0);
+    if (!message) return std::nullopt;
+    const auto answer = parse<Answer>(*message);
+    if (answer.number == Answer::kGone) gone_ = true;
+    if (answer.number == asked_) return answer.before;
+  }
+  return std::nullopt;
+}
+
+/// Looks before anything is sent to a rank 0 that takes nothing any more.
+bool ServedCounter::is_gone() {
+  receive_answer();
+  return gone_;
+}
+
+std::optional<std::uint64_t> ServedCounter::fetch_add(std::uint64_t n, const GiveUp& give_up) {
+  if (owns()) {
+    serve();
+    return number_.fetch_add(n);
+  }
+  const std::lock_guard lock(mutex_);
+  if (is_gone()) return std::nullopt;
+  ask(Request::kFetchAndAdd, n);
+  const WaitPolicy policy{.timeout = limit_, .interrupt = {}};
+  for (Waiting waiting(policy, "rank 0 to answer for a shared counter");; waiting.step()) {
+    const auto before = receive_answer();
+    if (before || gone_ || (give_up && give_up())) return before;
+  }
+}
+
+void ServedCounter::add(std::uint64_t n) {
+  if (owns()) {
+    number_ += n;
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!is_gone()) ask(Request::kAdd, n);
+}
+
+void ServedCounter::answer(std::span<const std::byte> message) {
+  const auto request = parse<Request>(message);
+  const std::size_t rank = request.rank;
+  if (rank >= left_.size()) return;
+  if (request.kind == Request::kLeave) left_[rank] = true;
+  const Answer answer{.number = request.number, .before = number_.fetch_add(request.add)};
+  if (request.kind == Request::kFetchAndAdd) comm_->send(static_cast<int>(rank), bytes_of(answer));
+}
+
+bool ServedCounter::serve() {
+  if (!owns()) return false;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;  // another thread is at it
+  bool served = false;
+  while (const auto message = comm_->poll_notice()) {
+    served = true;
+    answer(*message);
+  }
+  return served;
+}
+
+std::string ServedCounter::describe() const {
+  return comm_->size() == 1 ? "a number of this process" : "answered by rank 0: " + why_;
+}
+
+}  // namespace forebay

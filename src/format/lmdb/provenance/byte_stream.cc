@@ -1,0 +1,60 @@
+#include "format/lmdb/provenance/byte_stream.hpp"
+
+#include <fmt/format.h>
+
+#include "forebay/error.hpp"
+
+namespace forebay::lmdb {
+namespace {
+
+[[noreturn]] void refuse(const char* text) { throw Error(ErrorKind::corrupt, text); }
+
+}  // namespace
+
+void ByteWriter::varint(std::uint64_t value) {
+  for (; value >= 128; value >>= 7) bytes_.push_back(static_cast<std::byte>(value | 128));
+  bytes_.push_back(static_cast<std::byte>(value));
+}
+
+void ByteWriter::difference(std::uint64_t value) {
+  const std::uint64_t sign = value >> 63;
+  varint((value << 1) ^ (~sign + 1));
+}
+
+void ByteWriter::block(std::span<const std::byte> bytes) {
+  varint(bytes.size());
+  raw(bytes);
+}
+
+std::uint64_t ByteReader::long_varint() {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const auto byte = std::to_integer<std::uint64_t>(raw(1)[0]);
+    if (shift == 63 && byte > 1) break;
+    value |= (byte & 127) << shift;
+    if (byte < 128) return value;
+  }
+  refuse("a number has more than 64 bits");
+}
+
+std::uint64_t ByteReader::varint(std::uint64_t most) {
+  const std::uint64_t value = varint();
+  if (value > most) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("a number of {} where at most {} is possible", value, most));
+  }
+  return value;
+}
+
+std::span<const std::byte> ByteReader::raw(std::uint64_t size) {
+  if (size > rest_.size()) refuse("it ends too early");
+  const auto bytes = rest_.first(size);
+  rest_ = rest_.subspan(size);
+  return bytes;
+}
+
+void ByteReader::end() const {
+  if (!rest_.empty()) refuse("there is more of it than there should be");
+}
+
+}  // namespace forebay::lmdb

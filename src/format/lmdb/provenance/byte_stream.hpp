@@ -1,0 +1,78 @@
+// Numbers to bytes and back, for sidecars: little-endian, and LEB128 for those that are mostly
+// small.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace forebay::lmdb {
+
+class ByteWriter {
+ public:
+  template <typename T>
+  void number(T value) {
+    static_assert(std::is_integral_v<T>);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  void varint(std::uint64_t value);
+  /// A difference of two numbers, modulo 2^64; short when it is near 0 on either side.
+  void difference(std::uint64_t value);
+  void raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  /// Length, then bytes.
+  void block(std::span<const std::byte> bytes);
+
+  std::size_t size() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+  void clear() { bytes_.clear(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Reads what a ByteWriter wrote. Every method throws corrupt when the bytes do not hold it.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <typename T>
+  T number() {
+    static_assert(std::is_integral_v<T>);
+    T value;
+    std::memcpy(&value, raw(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::uint64_t varint() {
+    if (!rest_.empty() && rest_[0] < std::byte{128}) {
+      const auto value = std::to_integer<std::uint64_t>(rest_[0]);
+      rest_ = rest_.subspan(1);
+      return value;
+    }
+    return long_varint();
+  }
+  /// At most `most`, or it throws.
+  std::uint64_t varint(std::uint64_t most);
+  std::uint64_t difference() {
+    const std::uint64_t folded = varint();
+    return (folded >> 1) ^ (~(folded & 1) + 1);
+  }
+  std::span<const std::byte> raw(std::uint64_t size);
+  std::span<const std::byte> block() { return raw(varint()); }
+  std::span<const std::byte> rest() const { return rest_; }
+  /// Throws unless everything was read.
+  void end() const;
+
+ private:
+  std::uint64_t long_varint();
+
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,58 @@
+// The sidecar of a data set: where its leaves and overflow runs lie, kept beside the data.
+//
+//    0         8         12       16         24
+//   +---------+---------+--------+----------+-------------+--------------------------------------+
+//   | magic   | version | form   | checksum | fingerprint | table: the leaves (leaf_table.hpp)   |
+//   |         | u32     | u32    | XXH3 u64 | text        | recipe: facts and checkpoints        |
+//   +---------+---------+--------+----------+-------------+--------------------------------------+
+//                                  over magic, version, form and all bytes from 24 on
+//
+// A sidecar is a hint and never believed: its fingerprint must be that of the data set at open, and
+// each leaf is checked against it when it is first read (leaf_index.hpp). docs/provenance.md says
+// what these checks can see and what they cannot.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/lmdb/leaf_producer.hpp"
+#include "format/lmdb/provenance/byte_stream.hpp"
+#include "format/lmdb/tree_facts.hpp"
+
+namespace forebay::lmdb {
+
+class LeafTable;
+
+enum class SidecarForm : std::uint32_t { table = 1, recipe = 2 };
+
+/// "table" or "recipe".
+std::string to_string(SidecarForm form);
+
+/// A usable sidecar, or why it is not used.
+struct SidecarResult {
+  std::unique_ptr<LeafProducer> leaves;  ///< null when it is not used
+  std::string problem;                   ///< "it was made for another state of the data set (...)"
+  explicit operator bool() const { return leaves != nullptr; }
+};
+
+/// Reads a sidecar; keeps a copy of what it needs. Never throws for what the bytes are: `problem`
+/// then says what is wrong (truncated, tampered, another version, stale). Takes a time that depends
+/// on the size of the bytes alone, as nothing is expanded.
+SidecarResult load_sidecar(std::span<const std::byte> bytes, const TreeFacts& facts);
+
+/// A sidecar of the form `table`. Throws usage when the table does not know the keys of all leaves
+/// of the tree.
+std::vector<std::byte> table_sidecar(LeafTable table, const TreeFacts& facts);
+/// Of what a scan has joined. Throws usage for other forms.
+std::vector<std::byte> table_sidecar(const LeafProducer& leaves, const TreeFacts& facts);
+
+/// Any sidecar: header and `body` together, with the checksum.
+std::vector<std::byte> seal_sidecar(SidecarForm form, const std::string& fingerprint,
+                                    std::span<const std::byte> body);
+/// Makes the checksum of changed bytes valid again: for tests, which tamper with what is inside.
+void seal_again(std::span<std::byte> sidecar);
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,110 @@
+#include "format/lmdb/provenance/sidecar_file.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "forebay/error.hpp"
+#include "forebay/log.hpp"
+#include "forebay/storage.hpp"
+#include "storage/atomic_file.hpp"
+
+namespace forebay::lmdb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostNameBytes = 100;
+
+std::string hash_text(const std::string& text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+/// `name` as part of a file name that no other name shares.
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_';
+    text += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return text.size() <= kMostNameBytes ? text : hash_text(name);
+}
+
+/// The absolute path in environment variable `name`.
+std::optional<fs::path> folder_in(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || !fs::path(text).is_absolute()) return {};
+  return fs::path(text);
+}
+
+std::optional<FoundSidecar> try_read(const std::string& path, std::uint64_t most_bytes) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  try {
+    return FoundSidecar{.path = path, .bytes = read_sidecar_file(path, most_bytes)};
+  } catch (const Error& problem) {
+    log_message(LogLevel::warning, fmt::format("{} is not used: {}", path, problem.what()));
+    return {};
+  }
+}
+
+}  // namespace
+
+std::string sidecar_path(const DatasetPath& dataset) {
+  if (dataset.name.empty()) return dataset.data_file + ".forebay";
+  return fmt::format("{}.{}.forebay", dataset.data_file, escaped(dataset.name));
+}
+
+std::optional<std::string> cached_sidecar_path(const std::string& fingerprint) {
+  std::optional<fs::path> cache = folder_in("XDG_CACHE_HOME");
+  if (!cache) {
+    if (const auto home = folder_in("HOME")) cache = *home / ".cache";
+  }
+  if (!cache) return {};
+  return (*cache / "forebay" / (hash_text(fingerprint) + ".forebay")).string();
+}
+
+std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
+                                        std::uint64_t most_bytes) {
+  std::vector<std::string> paths{sidecar_path(dataset)};
+  if (auto cached = cached_sidecar_path(fingerprint)) paths.push_back(std::move(*cached));
+  std::vector<FoundSidecar> found;
+  for (const std::string& path : paths) {
+    if (auto one = try_read(path, most_bytes)) found.push_back(std::move(*one));
+  }
+  return found;
+}
+
+std::vector<std::byte> read_sidecar_file(const std::string& path, std::uint64_t most_bytes) {
+  const auto file = open_file(path, Engine::pread);
+  const std::uint64_t size = file->size();
+  if (size > most_bytes) {
+    throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size),
+                "make it anew with 'forebay provenance'", {.file = path});
+  }
+  std::vector<std::byte> bytes(size);
+  file->read(0, bytes);
+  return bytes;
+}
+
+std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // keeps the products small
+  return (std::uint64_t{1} << 20) + 32 * std::min(entries, kMost) +
+         64 * std::min(leaf_pages, kMost);
+}
+
+void write_sidecar(const std::string& path, std::span<const std::byte> bytes) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) fs::create_directories(folder, error);  // opening the file tells what failed
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace forebay::lmdb

@@ -1,0 +1,70 @@
+// Reading in few large requests, straight into the stage: strategies lmm-dio and up.
+//
+//   index     which extents hold the part's samples       (locate)
+//   plan      sorted and joined into few reads            (coalescing)
+//   turn      the right to read now                       (staggering)
+//   bulk      pages of the file land in the stage         (engine)
+//   unpack    entries point at the records in these pages, nothing is copied
+//
+// When the index turns out to be wrong about the file, it is given up for good, and another way to
+// locate takes its place; nothing of what it said was delivered.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "read/piece_reader.hpp"
+#include "read/read_plan.hpp"
+#include "read/stage.hpp"
+#include "read/turns.hpp"
+#include "storage/bulk_reader.hpp"
+
+namespace forebay {
+
+/// How an index gets ready for a part, where that takes other roots (locate=scatter).
+using PrepareIndex = std::function<void(const WindowPart&)>;
+
+struct ExtentReaderParts {
+  RecordSource* source = nullptr;  ///< the snapshot: who is asked whether it is unchanged
+  std::unique_ptr<RecordIndex> index;
+  PrepareIndex prepare;                                   ///< may be empty
+  std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
+  std::unique_ptr<BulkReader> bulk;
+  std::uint64_t gap_bytes = 0;
+};
+
+/// All references must outlive it.
+class ExtentReader final : public PieceReader {
+ public:
+  ExtentReader(ExtentReaderParts parts, const WindowPlan& plan, Stage& stage, int root,
+               Turns& turns)
+      : parts_(std::move(parts)), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
+
+  void read(const WindowPart& part) override;
+  void check_unchanged() override { parts_.source->check_unchanged(); }
+  ReadTotals totals() const override;
+  bool abandoned() const override { return parts_.bulk->abandoned(); }
+
+ private:
+  void read_runs(std::uint64_t window, std::span<const SampleRun> runs);
+  ReadPlan locate(std::span<const SampleRun> runs);
+  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window);
+  void unpack(std::span<const SampleRun> runs, const PlannedBytes& bytes, std::uint64_t window);
+  void give_up_index(const IndexMismatch& mismatch);
+
+  ExtentReaderParts parts_;
+  const WindowPlan& plan_;
+  Stage& stage_;
+  int root_;
+  Turns& turns_;
+  ReadTotals totals_;
+  std::vector<Extent> extents_;        ///< kept for their memory
+  std::vector<ReadRequest> requests_;  ///< likewise
+};
+
+/// Hands the first record of the data set to `sink`: through `index` if there is one, which reads
+/// nothing but that record's pages, else by walking to it.
+void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index, const RecordSink& sink);
+
+}  // namespace forebay

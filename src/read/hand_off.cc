@@ -1,0 +1,133 @@
+#include "read/hand_off.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/messages.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+struct Stretch {
+  std::uint64_t position;
+  std::uint64_t count;
+  int root;
+};
+
+/// The pieces of all roots in ascending position, joined where one root goes on.
+std::vector<Stretch> stretches(std::span<const std::vector<Piece>> roots) {
+  std::vector<Stretch> pieces;
+  for (std::size_t root = 0; root < roots.size(); ++root) {
+    for (const Piece& piece : roots[root]) {
+      if (piece.count > 0) pieces.push_back({piece.position, piece.count, static_cast<int>(root)});
+    }
+  }
+  const auto before = [](const Stretch& a, const Stretch& b) { return a.position < b.position; };
+  if (!std::ranges::is_sorted(pieces, before)) std::ranges::sort(pieces, before);
+  std::vector<Stretch> joined;
+  for (const Stretch& piece : pieces) {
+    Stretch* const last = joined.empty() ? nullptr : &joined.back();
+    if (last != nullptr && last->root == piece.root &&
+        last->position + last->count == piece.position) {
+      last->count += piece.count;
+    } else {
+      joined.push_back(piece);
+    }
+  }
+  return joined;
+}
+
+/// Whether a cursor at position `from` helps to get to position `to`.
+bool leads_to(std::uint64_t from, std::uint64_t to, std::uint64_t entries) {
+  return from % entries != 0 && from / entries == to / entries;
+}
+
+struct Message {
+  lmdb::Cursor cursor;
+  std::uint64_t sample = 0;
+};
+
+}  // namespace
+
+std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std::uint64_t entries,
+                         const WindowEnds& ends) {
+  const std::vector<Stretch> all = stretches(roots);
+  std::vector<Leg> legs;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].root != me) continue;
+    const std::uint64_t begin = all[i].position;
+    const std::uint64_t end = begin + all[i].count;
+    const bool first = i == 0;
+    const bool last = i + 1 == all.size();
+    const std::uint64_t end_before =
+        first ? ends.before_position : all[i - 1].position + all[i - 1].count;
+    const std::uint64_t begin_after = last ? ends.after_position : all[i + 1].position;
+    Leg leg{.position = begin, .count = all[i].count};
+    if (leads_to(end_before, begin, entries)) leg.from = first ? ends.before : all[i - 1].root;
+    if (leads_to(end, begin_after, entries)) leg.to = last ? ends.after : all[i + 1].root;
+    legs.push_back(leg);
+  }
+  return legs;
+}
+
+HandOffPlan::HandOffPlan(std::shared_ptr<const RootMap> map, std::uint64_t first, std::uint64_t end)
+    : map_(std::move(map)), end_(end) {
+  const std::uint64_t coalesce = map_->order().coalesce();
+  first_window_ = first / coalesce;
+  end_window_ = end / coalesce + (end % coalesce > 0 ? 1 : 0);
+}
+
+HandOffPlan::Pieces HandOffPlan::pieces_of_all(std::uint64_t window) const {
+  const std::uint64_t coalesce = map_->order().coalesce();
+  const std::uint64_t iterations = std::min(coalesce, end_ - window * coalesce);
+  Pieces all;
+  for (int root = 0; root < map_->roots(); ++root) {
+    all.push_back(map_->pieces(root, {window, Phase::whole, iterations}));
+  }
+  return all;
+}
+
+std::vector<Leg> HandOffPlan::legs(int root, std::uint64_t window) const {
+  WindowEnds ends;
+  if (window > first_window_) {
+    const Stretch last = stretches(pieces_of_all(window - 1)).back();
+    ends.before = last.root;
+    ends.before_position = last.position + last.count;
+  }
+  if (window + 1 < end_window_) {
+    const Stretch next = stretches(pieces_of_all(window + 1)).front();
+    ends.after = next.root;
+    ends.after_position = next.position;
+  }
+  return legs_of(pieces_of_all(window), root, map_->order().entries(), ends);
+}
+
+void CursorLink::send(int to, const lmdb::Cursor& cursor, std::uint64_t sample) {
+  const Message message{.cursor = cursor, .sample = sample};
+  roots_->send(to, std::as_bytes(std::span(&message, 1)));
+}
+
+std::optional<lmdb::Cursor> CursorLink::receive(int from, std::uint64_t sample,
+                                                const GiveUp& give_up) {
+  const auto bytes =
+      forebay::receive(*roots_, from, limit_, give_up,
+                       fmt::format("root {} to hand on its cursor at sample {}", from, sample));
+  if (!bytes) return std::nullopt;
+  Message message;
+  if (bytes->size() == sizeof(message)) std::memcpy(&message, bytes->data(), sizeof(message));
+  if (bytes->size() != sizeof(message) || !message.cursor.valid() ||
+      message.cursor.depth > lmdb::kMaxDepth || message.sample > sample) {
+    throw Error(ErrorKind::communication,
+                fmt::format("root {} has handed on something that does not lead to sample {}", from,
+                            sample),
+                "this is a fault of Forebay: please report it");
+  }
+  message.cursor.sample = message.sample;
+  return message.cursor;
+}
+
+}  // namespace forebay

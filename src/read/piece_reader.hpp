@@ -1,0 +1,73 @@
+// One way to get the records of a root's pieces into the stage. The ways differ in how they locate
+// records and in how they read them, not in what they deliver.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "format/record_source.hpp"
+#include "read/window_plan.hpp"
+
+namespace forebay {
+
+/// Where a root's time went, and what it asked of the file system.
+struct ReadTotals {
+  std::int64_t seek_ns = 0;  ///< locating records, waiting for who locates them included
+  std::int64_t read_ns = 0;
+  double turn_seconds = 0;            ///< waiting for its turn to read (staggering)
+  std::int64_t wait_ns = 0;           ///< for a free buffer
+  std::uint64_t missed_pages = 0;     ///< speculation: needed, and not read ahead
+  std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed
+  std::uint64_t index_bytes = 0;      ///< memory of the index, shared by the node's roots
+  SourceCounters source;
+};
+
+/// The same, written by the reading thread after each phase and read by any. Thread-safe.
+class ReadFigures {
+ public:
+  ReadTotals get() const {
+    const std::lock_guard lock(mutex_);
+    return totals_;
+  }
+  void set(const ReadTotals& totals) {
+    const std::lock_guard lock(mutex_);
+    totals_ = totals;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  ReadTotals totals_;
+};
+
+/// Used by the reading thread of one root.
+class PieceReader {
+ public:
+  virtual ~PieceReader() = default;
+  PieceReader() = default;
+  PieceReader(const PieceReader&) = delete;
+  PieceReader& operator=(const PieceReader&) = delete;
+
+  /// Brings this root's records of `part` into the stage. Throws what the source throws, and
+  /// cancelled when `give_up` ended a wait for other roots.
+  virtual void read(const WindowPart& part) = 0;
+  /// Throws `changed` when a writer may have touched what was read.
+  virtual void check_unchanged() = 0;
+  /// Without wait_ns, which is the caller's.
+  virtual ReadTotals totals() const = 0;
+  /// Whether reads were left behind that may still write into the stage: it must not be unmapped.
+  virtual bool abandoned() const { return false; }
+  /// This root reads no more: those who wait for it need not. Local; called once, at the end.
+  virtual void leave() {}
+};
+
+/// Consecutive samples that go into consecutive entries: a piece, or the part of it that lies
+/// before or behind the end of the circular data set.
+struct SampleRun {
+  std::uint64_t sample = 0;
+  std::uint64_t count = 0;
+  std::uint64_t entry = 0;
+};
+
+std::vector<SampleRun> sample_runs(const StridedOrder& order, std::span<const Piece> pieces);
+
+}  // namespace forebay

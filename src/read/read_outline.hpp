@@ -1,0 +1,42 @@
+// What a root is going to do for its first whole window, without doing it: for --explain.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "format/record_index.hpp"
+#include "read/root_map.hpp"
+
+namespace forebay {
+
+struct ReadOutline {
+  std::uint64_t window_samples = 0;     ///< of the root
+  std::uint64_t window_iterations = 0;  ///< C
+  std::uint64_t extents = 0;            ///< before they are joined
+  std::uint64_t reads = 0;              ///< after
+  std::uint64_t bytes = 0;
+  std::uint64_t largest_read = 0;
+  std::uint64_t gap_bytes = 0;     ///< read and not needed
+  std::uint64_t value_bytes = 0;   ///< judged by the first value of the data set
+  std::uint64_t buffer_bytes = 0;  ///< room that a root has for a window
+  std::uint64_t index_bytes = 0;
+
+  double amplification() const;
+};
+
+struct OutlineFacts {
+  int root = 0;                  ///< number among all roots
+  std::uint64_t iterations = 1;  ///< of the window, at most C
+  std::uint64_t gap_limit = 0;
+  std::uint64_t first_value_bytes = 0;
+  std::uint64_t buffer_bytes = 0;
+};
+
+/// Local; expands `index` as far as the window needs it. Throws what the index throws.
+ReadOutline outline_of_window(const RootMap& map, RecordIndex& index, const OutlineFacts& facts);
+
+/// For people, a line a fact; and one JSON object.
+std::string to_text(const ReadOutline& outline);
+std::string to_json(const ReadOutline& outline);
+
+}  // namespace forebay

@@ -1,0 +1,122 @@
+#include "read/root_reader.hpp"
+
+#include <fmt/chrono.h>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "read/window_reader.hpp"
+
+namespace forebay {
+namespace {
+
+// Every wait looks up this often, for failures and for shutdown.
+constexpr std::chrono::milliseconds kSlice{100};
+
+}  // namespace
+
+bool EndSignal::operator()() {
+  if (stopping()) return true;
+  if (comm_->concurrent()) board_->poll();
+  return board_->failed();
+}
+
+/// The body of the thread, and its data.
+class RootReader::Work {
+ public:
+  Work(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
+      : parts_(std::move(parts)), end_signal_(std::move(end_signal)) {}
+
+  void run() {
+    const Where here{.file = parts_.path, .rank = parts_.rank};
+    try {
+      if (!read_windows()) leave();
+    } catch (const Error& error) {
+      end_with(error.within(here));
+    } catch (const std::exception& error) {
+      end_with(Error(ErrorKind::io, error.what(), "", here));
+    }
+    // Reads without an answer may still write into the stage: it stays for as long as we live.
+    if (parts_.reader->abandoned()) new std::shared_ptr<Stage>(parts_.stage);
+  }
+
+ private:
+  bool read_windows();
+  std::optional<Interval> wait_for_buffer(std::uint64_t window);
+  void trace(const char* what, std::int64_t begin_ns, std::uint64_t window);
+  void leave();
+  void end_with(const Error& error);
+
+  RootReaderParts parts_;
+  std::shared_ptr<EndSignal> end_signal_;
+};
+
+/// Whether all windows were read.
+bool RootReader::Work::read_windows() {
+  WindowReader reader(*parts_.reader, *parts_.stage, parts_.root, *parts_.figures);
+  const std::uint64_t coalesce = parts_.stage->shape().coalesce;
+  const std::uint64_t windows = parts_.end / coalesce + (parts_.end % coalesce > 0 ? 1 : 0);
+  for (std::uint64_t window = parts_.first_iteration / coalesce; window < windows; ++window) {
+    const auto blocked = wait_for_buffer(window);
+    if (!blocked) return false;
+    const std::int64_t begin = now_ns();
+    reader.fill(window, std::min(coalesce, parts_.end - window * coalesce), *blocked);
+    trace("read", begin, window);
+  }
+  return true;
+}
+
+// How long the consumers compute is theirs to decide, so this wait has no deadline of its own: it
+// ends with the loader, with a failure, or with the death of a rank, which ends up on the board.
+std::optional<Interval> RootReader::Work::wait_for_buffer(std::uint64_t window) {
+  Interval blocked{.begin_ns = now_ns(), .end_ns = 0};
+  while (!(*end_signal_)()) {
+    if (!parts_.stage->wait_free(window, kSlice)) continue;
+    blocked.end_ns = now_ns();
+    trace("wait for buffer", blocked.begin_ns, window);
+    return blocked;
+  }
+  return std::nullopt;
+}
+
+void RootReader::Work::trace(const char* what, std::int64_t begin_ns, std::uint64_t window) {
+  if (parts_.trace == nullptr || end_signal_->stopping()) return;
+  parts_.trace->add_span(what, begin_ns, now_ns(), window);
+}
+
+void RootReader::Work::leave() {
+  parts_.reader->leave();
+  parts_.turns->leave();
+}
+
+void RootReader::Work::end_with(const Error& error) {
+  // A wait for other roots that was given up says less than what it was given up for.
+  const bool echo = error.kind() == ErrorKind::cancelled && (*end_signal_)();
+  if (!echo) {
+    parts_.board->fail(error);
+    parts_.stage->wake();
+  }
+  try {
+    leave();
+  } catch (const Error& second) {
+    log(LogLevel::debug, "while leaving: {}", second.what());
+  }
+}
+
+RootReader::RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
+    : stage_(parts.stage), end_signal_(end_signal), path_(parts.path) {
+  const auto work = std::make_shared<Work>(std::move(parts), std::move(end_signal));
+  thread_ = HelperThread("fb-read", Placement{}, [work](const std::stop_token&) { work->run(); });
+}
+
+void RootReader::stop(std::chrono::milliseconds limit) {
+  if (!thread_.running()) return;
+  end_signal_->stop();
+  stage_->wake();
+  if (thread_.stop_within(limit)) return;
+  log(LogLevel::error,
+      "{}: the file system has not answered a read for {} after the loader was closed; the thread "
+      "that waits for it is left behind",
+      path_, limit);
+}
+
+}  // namespace forebay

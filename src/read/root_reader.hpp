@@ -1,0 +1,84 @@
+// The reading thread of a root:
+//
+//   wait for a free buffer -> WindowReader::fill -> published -> next window
+//
+// It shares with its creator only what both hold shared pointers to, and the stage's protocol. So
+// when a file server does not answer and the thread hangs in the kernel, it can be left behind:
+// what it may still touch stays alive with it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "comm/failure_board.hpp"
+#include "core/placement.hpp"
+#include "forebay/trace.hpp"
+#include "read/piece_reader.hpp"
+#include "read/root_map.hpp"
+#include "read/stage.hpp"
+#include "read/turns.hpp"
+
+namespace forebay {
+
+/// Everything that the thread uses. Members are destroyed from the last to the first.
+struct RootReaderParts {
+  std::string path;
+  int rank = 0;  ///< global, for messages
+  int root = 0;  ///< number among the roots of the stage
+  std::uint64_t first_iteration = 0;
+  std::uint64_t end = 0;  ///< iterations in all
+  std::shared_ptr<Communicator> comm;
+  std::shared_ptr<FailureBoard> board;
+  std::shared_ptr<const RootMap> map;
+  std::shared_ptr<Stage> stage;
+  std::shared_ptr<SharedMemory> index_memory;  ///< may be empty
+  std::shared_ptr<ReadFigures> figures;
+  std::unique_ptr<RecordSource> source;
+  std::unique_ptr<Turns> turns;
+  std::unique_ptr<PieceReader> reader;
+  Trace* trace = nullptr;  ///< not touched any more once a stop was requested
+};
+
+/// What ends the waits of a reading thread for other roots: given to whatever waits in it, before
+/// the thread exists. Thread-safe.
+class EndSignal {
+ public:
+  EndSignal(std::shared_ptr<Communicator> comm, std::shared_ptr<FailureBoard> board)
+      : comm_(std::move(comm)), board_(std::move(board)) {}
+
+  void stop() { stopping_.request_stop(); }
+  bool stopping() const { return stopping_.stop_requested(); }
+  std::stop_token token() const { return stopping_.get_token(); }
+  /// Whether to stop waiting: the loader closes, or a rank has failed.
+  bool operator()();
+
+ private:
+  std::shared_ptr<Communicator> comm_;
+  std::shared_ptr<FailureBoard> board_;
+  std::stop_source stopping_;
+};
+
+/// Local. Created and destroyed by one thread.
+class RootReader {
+ public:
+  RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal);
+  RootReader(const RootReader&) = delete;
+  RootReader& operator=(const RootReader&) = delete;
+
+  /// Ends the thread; waits for a read in progress at most `limit`, and logs when that was not
+  /// enough. Idempotent.
+  void stop(std::chrono::milliseconds limit);
+
+ private:
+  class Work;
+
+  std::shared_ptr<Stage> stage_;
+  std::shared_ptr<EndSignal> end_signal_;
+  std::string path_;
+  HelperThread thread_;
+};
+
+}  // namespace forebay

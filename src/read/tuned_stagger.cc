@@ -1,0 +1,166 @@
+#include "read/tuned_stagger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/messages.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+struct TunedStagger::Report {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  std::uint64_t leaves = 0;
+};
+
+struct TunedStagger::Choice {
+  std::uint64_t group = 0;
+  std::uint64_t is_final = 0;
+};
+
+namespace {
+
+template <typename Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <typename Value>
+Value parse(std::span<const std::byte> message) {
+  Value value;
+  if (message.size() != sizeof(value)) {
+    throw Error(ErrorKind::communication, "a message about staggering has a wrong length",
+                "this is a fault of Forebay: please report it");
+  }
+  std::memcpy(&value, message.data(), sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+TunedStagger::TunedStagger(Communicator& roots, const StaggerOptions& options,
+                           ProgressThread* progress)
+    : comm_(roots.split(0, roots.rank())),
+      options_(options),
+      tuner_(roots.size()),
+      has_left_(static_cast<std::size_t>(roots.size()), false),
+      group_(roots.size()) {
+  options_.group = roots.size();
+  if (options_.by == StaggerBy::token) {
+    token_ = std::make_unique<TokenStagger>(roots.split(0, roots.rank()), options_);
+  } else {
+    ticket_ = std::make_unique<TicketStagger>(roots, options_, progress);
+  }
+  final_ = tuner_.settled();
+}
+
+TunedStagger::~TunedStagger() {
+  try {
+    leave();
+  } catch (const Error& error) {
+    log(LogLevel::warning, "other roots may wait for this one: {}", error.what());
+  }
+}
+
+Stagger& TunedStagger::inner() {
+  if (token_) return *token_;
+  return *ticket_;
+}
+
+bool TunedStagger::acquire(std::uint64_t turn, const GiveUp& give_up) {
+  if (to_report_ && !exchange(turn, give_up)) return false;
+  began_ns_ = now_ns();
+  return inner().acquire(turn, give_up);
+}
+
+void TunedStagger::release(std::uint64_t bytes) {
+  inner().release(bytes);
+  if (final_) return;
+  bytes_ = bytes;
+  seconds_ = static_cast<double>(now_ns() - began_ns_) * 1e-9;
+  to_report_ = true;
+}
+
+bool TunedStagger::exchange(std::uint64_t turn, const GiveUp& give_up) {
+  Choice choice;
+  if (comm_->rank() == 0) {
+    if (!collect(give_up)) return false;
+    choice = {.group = static_cast<std::uint64_t>(tuner_.group()),
+              .is_final = tuner_.settled() ? 1U : 0U};
+    tell_all();
+  } else {
+    comm_->send(0, bytes_of(Report{.bytes = bytes_, .seconds = seconds_}));
+    const auto message =
+        receive(*comm_, 0, options_.limit, give_up, "root 0 to choose how many read at once");
+    if (!message) return false;
+    choice = parse<Choice>(*message);
+  }
+  to_report_ = false;
+  use(choice, turn);
+  return true;
+}
+
+/// Root 0: what all have read in the turn that is over. Where one has left, the others must not
+/// wait for it, so all of them read at once from now on.
+bool TunedStagger::collect(const GiveUp& give_up) {
+  std::uint64_t bytes = bytes_;
+  double seconds = seconds_;
+  for (int root = 1; root < comm_->size(); ++root) {
+    const auto message = receive(*comm_, root, options_.limit, give_up,
+                                 fmt::format("root {} to tell how fast it reads", root));
+    if (!message) return false;
+    const auto report = parse<Report>(*message);
+    if (report.leaves != 0) has_left_[static_cast<std::size_t>(root)] = true;
+    bytes += report.bytes;
+    seconds = std::max(seconds, report.seconds);
+  }
+  tuner_.add_turn(bytes, seconds);
+  if (std::ranges::find(has_left_, true) != has_left_.end()) tuner_.stop();
+  return true;
+}
+
+void TunedStagger::tell_all() {
+  const Choice choice{.group = static_cast<std::uint64_t>(tuner_.group()),
+                      .is_final = tuner_.settled() ? 1U : 0U};
+  for (int root = 1; root < comm_->size(); ++root) {
+    if (!has_left_[static_cast<std::size_t>(root)]) comm_->send(root, bytes_of(choice));
+  }
+}
+
+void TunedStagger::use(const Choice& choice, std::uint64_t turn) {
+  const int group = std::clamp(static_cast<int>(choice.group), 1, comm_->size());
+  final_ = choice.is_final != 0;
+  group_ = group;
+  if (ticket_) ticket_->set_group(group);
+  // The rings of a trial end with its turn, so that no token is left over.
+  if (token_) token_->restart(group, final_ ? options_.end_turn : turn + 1);
+}
+
+void TunedStagger::leave() {
+  if (std::exchange(left_, true)) return;
+  if (final_ || !token_) {
+    inner().leave();
+  } else {
+    token_->leave_all_rings();
+  }
+  if (final_) return;
+  if (comm_->rank() == 0) {
+    tuner_.stop();
+    tell_all();
+  } else {
+    comm_->send(0, bytes_of(Report{.leaves = 1}));
+  }
+}
+
+std::string TunedStagger::describe() const {
+  return fmt::format("{} of {} roots read at once, by {} ({})", group_.load(), comm_->size(),
+                     to_string(options_.by), final_ ? "the fastest" : "being tried out");
+}
+
+}  // namespace forebay

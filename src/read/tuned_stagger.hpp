@@ -1,0 +1,60 @@
+// Staggering that finds its own n in the first turns.
+//
+//   turn t is over:  root r --- bytes, seconds ---> root 0: StaggerTuner
+//   before turn t+1: root r <-- n, is it final? --- root 0
+//
+// As long as n is tried out no root begins a turn before all have ended the one before, so each
+// turn is a race of its own, and n changes while nobody reads. After the final n there are no such
+// messages any more.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "read/stagger.hpp"
+#include "read/stagger_tuner.hpp"
+#include "read/ticket_stagger.hpp"
+#include "read/token_stagger.hpp"
+
+namespace forebay {
+
+class TunedStagger final : public Stagger {
+ public:
+  /// Collective over `roots`; see make_stagger.
+  TunedStagger(Communicator& roots, const StaggerOptions& options, ProgressThread* progress);
+  ~TunedStagger() override;
+
+  bool acquire(std::uint64_t turn, const GiveUp& give_up) override;
+  void release(std::uint64_t bytes) override;
+  void leave() override;
+  /// Safe from any thread.
+  std::string describe() const override;
+
+ private:
+  struct Report;
+  struct Choice;
+
+  Stagger& inner();
+  bool exchange(std::uint64_t turn, const GiveUp& give_up);
+  bool collect(const GiveUp& give_up);
+  void tell_all();
+  void use(const Choice& choice, std::uint64_t turn);
+
+  std::shared_ptr<Communicator> comm_;  ///< for reports and choices
+  StaggerOptions options_;
+  std::unique_ptr<TokenStagger> token_;  ///< one of these two
+  std::unique_ptr<TicketStagger> ticket_;
+  StaggerTuner tuner_;          ///< root 0
+  std::vector<bool> has_left_;  ///< root 0
+  std::uint64_t bytes_ = 0;     ///< of the last turn
+  std::int64_t began_ns_ = 0;
+  double seconds_ = 0;
+  bool to_report_ = false;  ///< a turn of the trials has ended
+  bool left_ = false;
+  std::atomic<bool> final_ = false;
+  std::atomic<int> group_;
+};
+
+}  // namespace forebay

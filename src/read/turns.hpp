@@ -1,0 +1,46 @@
+// The turns of one root: its part in staggering, with the time that it waited.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/clock.hpp"
+#include "forebay/error.hpp"
+#include "read/stagger.hpp"
+
+namespace forebay {
+
+/// Used by the reading thread of one root. All roots must take their turns in the same steps.
+class Turns {
+ public:
+  /// `give_up` ends a wait: it is asked now and then.
+  Turns(std::unique_ptr<Stagger> stagger, GiveUp give_up)
+      : stagger_(std::move(stagger)), give_up_(std::move(give_up)) {}
+
+  /// The right to read, until it is destroyed.
+  class Turn : public StaggerTurn {
+   public:
+    /// Throws cancelled when the wait was given up.
+    explicit Turn(Turns& turns) : StaggerTurn(*turns.stagger_, turns.next_++, turns.give_up_) {
+      if (granted()) return;
+      throw Error(ErrorKind::cancelled, "the wait for a turn to read was given up");
+    }
+  };
+
+  /// Waits for the next turn. Throws cancelled, communication.
+  [[nodiscard]] Turn take() {
+    const Stopwatch stopwatch(waited_seconds_);
+    return Turn(*this);
+  }
+  /// This root takes no more turns: nobody waits for it.
+  void leave() { stagger_->leave(); }
+  double waited_seconds() const { return waited_seconds_; }
+
+ private:
+  std::unique_ptr<Stagger> stagger_;
+  GiveUp give_up_;
+  std::uint64_t next_ = 0;
+  double waited_seconds_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,45 @@
+#include "storage/mmap_bulk_reader.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "forebay/error.hpp"
+#include "storage/file_error.hpp"
+#include "storage/request_splitter.hpp"
+
+namespace forebay {
+
+MmapBulkReader::MmapBulkReader(std::shared_ptr<const File> file) : file_(std::move(file)) {
+  if (!file_->map().empty() || file_->size() == 0) return;
+  throw Error(ErrorKind::unsupported, "this file was opened without a mapping",
+              "open it with '--engine mmap', or read it by '--engine pread'",
+              Where{.file = file_->path()});
+}
+
+void MmapBulkReader::read(std::span<const ReadRequest> requests, const Done& done) {
+  require_possible(requests, *file_);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    copy(requests[i]);
+    done(i);
+  }
+}
+
+void MmapBulkReader::copy(const ReadRequest& request) {
+  const auto mapped = file_->map();
+  const std::uint64_t end = request.offset + request.into.size();
+  if (end > mapped.size()) {
+    file_->read(request.offset, request.into);
+  } else {
+    std::ranges::copy(mapped.subspan(request.offset, request.into.size()), request.into.begin());
+    file_->check();
+    // A cut inside a page does not fault: the rest of that page reads as zeros.
+    const std::uint64_t size = file_->size();
+    if (end > size) {
+      throw end_of_file_error(file_->path(), request.offset, request.into.size(), size);
+    }
+  }
+  ++counters_.requests;
+  counters_.bytes += request.into.size();
+}
+
+}  // namespace forebay

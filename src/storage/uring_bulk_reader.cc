@@ -1,0 +1,293 @@
+// One slot for each request in flight; its number is the user_data of the submission.
+//
+//   pieces -> free slot -> kernel -> answer: all there   -> slot is free, request may be finished
+//                             ^        |    some there   -> the rest is submitted again
+//                             +--------+    interrupted  -> submitted again
+//                                           refused      -> error, the others are cancelled
+//
+// Who copies. A buffered read of cached pages that the submitting thread issues is copied by that
+// thread, one after another: one core's copying speed, whatever the depth. Marked IOSQE_ASYNC it
+// goes to kernel threads (io-wq), which copy side by side. The hand-over costs some microseconds,
+// so small reads stay with the submitting thread, which waits for missing pages asynchronously.
+//
+// Registered buffers spare the kernel the pinning of pages, which buffered reads do not do and
+// which was not measurable for direct ones of this size (docs/results/engines.md): not used.
+#ifdef FOREBAY_URING
+
+#include "storage/uring_bulk_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "storage/direct_file.hpp"
+#include "storage/file_error.hpp"
+#include "storage/no_answer.hpp"
+#include "storage/pread_file.hpp"
+#include "storage/request_splitter.hpp"
+#include "storage/uring_ring.hpp"
+
+namespace forebay {
+namespace {
+
+// See docs/results/engines.md.
+constexpr unsigned kDefaultDepth = 16;
+constexpr unsigned kMaxDepth = 1024;
+constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
+constexpr std::uint64_t kWorkerBytes = std::uint64_t{128} << 10;
+
+constexpr std::uint64_t kCancellation = std::uint64_t{1} << 63;
+// A wait looks at the stop token this often.
+constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::milliseconds kLongNap{3'600'000};
+constexpr int kMaxRepeats = 1000;
+
+class UringBulkReader final : public BulkReader {
+ public:
+  UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options);
+
+  void read(std::span<const ReadRequest> requests, const Done& done) override;
+  BulkCounters counters() const override { return counters_; }
+  bool abandoned() const override { return abandoned_; }
+  std::string describe() const override;
+
+ private:
+  struct Slot {
+    ReadPiece rest;   // what is still missing
+    int repeats = 0;  // answers in a row that brought nothing
+    bool busy = false;
+  };
+
+  void begin(std::span<const ReadRequest> requests);
+  void submit_pieces();
+  void prepare(std::size_t slot);
+  void collect();
+  void take(const RingAnswer& answer);
+  void take_bytes(Slot& slot, std::uint64_t count);
+  void take_refusal(Slot& slot, int error);
+  void report(const Done& done);
+  bool cancel_all() noexcept;
+  std::optional<RingAnswer> next_answer(bool stop_ends_it);
+
+  std::shared_ptr<const PreadFile> file_;
+  BulkOptions options_;
+  DirectFile direct_;
+  std::optional<Ring> ring_;
+  bool files_are_registered_ = false;
+  bool abandoned_ = false;
+  BulkCounters counters_;
+
+  RequestSplitter pieces_;
+  std::vector<std::uint64_t> missing_;  // bytes, by request
+  std::vector<std::size_t> finished_;   // requests that the caller has not heard of
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> free_;
+  std::size_t in_flight_ = 0;
+};
+
+UringBulkReader::UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options)
+    : file_(std::move(file)), options_(options) {
+  if (options_.depth == 0) options_.depth = kDefaultDepth;
+  options_.depth = std::min(options_.depth, kMaxDepth);
+  if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
+  if (options_.direct) direct_.open(file_->fd(), file_->path());
+  slots_.resize(options_.depth);
+  for (std::size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
+  ring_.emplace(options_.depth);
+  const int descriptors[] = {file_->fd(), direct_.get()};
+  files_are_registered_ =
+      ring_->register_files(std::span(descriptors).first(direct_.usable() ? 2 : 1));
+}
+
+void UringBulkReader::read(std::span<const ReadRequest> requests, const Done& done) {
+  if (abandoned_) throw abandoned_error(file_->path());
+  require_possible(requests, *file_);
+  begin(requests);
+  try {
+    while (true) {
+      submit_pieces();  // before `done`, which may take its time
+      report(done);
+      if (in_flight_ == 0) break;
+      collect();
+    }
+  } catch (...) {
+    abandoned_ = !cancel_all();
+    throw;
+  }
+}
+
+void UringBulkReader::begin(std::span<const ReadRequest> requests) {
+  missing_.clear();
+  finished_.clear();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    missing_.push_back(requests[i].into.size());
+    if (requests[i].into.empty()) finished_.push_back(i);
+  }
+  pieces_ = RequestSplitter(requests, options_.request_bytes, direct_.rules());
+}
+
+void UringBulkReader::submit_pieces() {
+  while (!free_.empty() && !pieces_.empty()) {
+    const std::size_t slot = free_.back();
+    slots_[slot] = {.rest = pieces_.next(), .repeats = 0, .busy = true};
+    prepare(slot);
+    free_.pop_back();
+    ++in_flight_;
+  }
+  ring_->submit();
+}
+
+void UringBulkReader::prepare(std::size_t slot) {
+  ReadPiece& piece = slots_[slot].rest;
+  piece.direct = piece.direct && direct_.usable();
+  io_uring_sqe& entry = ring_->entry();
+  const int descriptor = piece.direct ? direct_.get() : file_->fd();
+  ::io_uring_prep_read(&entry, files_are_registered_ ? int{piece.direct} : descriptor,
+                       piece.into.data(), static_cast<unsigned>(piece.into.size()), piece.offset);
+  if (files_are_registered_) entry.flags |= IOSQE_FIXED_FILE;
+  const bool copied = !piece.direct && piece.into.size() >= kWorkerBytes;
+  if (copied || slots_[slot].repeats > 0) entry.flags |= IOSQE_ASYNC;
+  entry.user_data = slot;
+  ++counters_.requests;
+}
+
+void UringBulkReader::collect() {
+  if (options_.stop.stop_requested()) throw stopped_error(file_->path());
+  auto answer = next_answer(true);
+  if (!answer && options_.stop.stop_requested()) throw stopped_error(file_->path());
+  if (!answer) {
+    const auto waiting = std::ranges::find(slots_, true, &Slot::busy);
+    throw no_answer_error(file_->path(), waiting->rest.offset, options_.timeout);
+  }
+  while (answer) {
+    take(*answer);
+    answer = ring_->take();
+  }
+}
+
+void UringBulkReader::take(const RingAnswer& answer) {
+  Slot& slot = slots_[answer.user_data];
+  // Whatever happens below, the kernel has let go of this slot.
+  slot.busy = false;
+  free_.push_back(answer.user_data);
+  --in_flight_;
+  if (answer.result > 0) {
+    take_bytes(slot, static_cast<std::uint64_t>(answer.result));
+  } else {
+    take_refusal(slot, -answer.result);
+  }
+  if (slot.rest.into.empty()) return;
+  prepare(answer.user_data);
+  slot.busy = true;
+  free_.pop_back();
+  ++in_flight_;
+}
+
+void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
+  ReadPiece& rest = slot.rest;
+  counters_.bytes += count;
+  missing_[rest.request] -= count;
+  if (missing_[rest.request] == 0) finished_.push_back(rest.request);
+  rest.offset += count;
+  rest.into = rest.into.subspan(count);
+  // A direct read that ended between blocks cannot go on as one.
+  rest.direct =
+      rest.direct && direct_.usable() && rest.offset % direct_.rules().offset_alignment == 0;
+  slot.repeats = 0;
+}
+
+// Returns when the read is worth another try.
+void UringBulkReader::take_refusal(Slot& slot, int error) {
+  ReadPiece& rest = slot.rest;
+  if (error == 0) {
+    throw end_of_file_error(file_->path(), rest.offset, rest.into.size(), file_->size());
+  }
+  if (rest.direct && (error == EINVAL || error == EOPNOTSUPP)) {
+    if (direct_.usable()) direct_.refuse(file_->path(), error);
+    return;
+  }
+  const bool may_pass = error == EINTR || error == EAGAIN;
+  if (!may_pass || ++slot.repeats > kMaxRepeats) {
+    throw read_error(file_->path(), rest.offset, error);
+  }
+}
+
+void UringBulkReader::report(const Done& done) {
+  for (const std::size_t index : std::exchange(finished_, {})) done(index);
+}
+
+// True once nothing is in flight. What cannot be cancelled any more is waited for.
+bool UringBulkReader::cancel_all() noexcept {
+  pieces_ = {};
+  try {
+    std::size_t unanswered = in_flight_;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].busy) continue;
+      io_uring_sqe& entry = ring_->entry();
+      ::io_uring_prep_cancel64(&entry, i, 0);
+      entry.user_data = kCancellation;
+      ++unanswered;
+    }
+    ring_->submit();
+    for (; unanswered > 0; --unanswered) {
+      const auto answer = next_answer(false);
+      if (!answer) return false;
+      if (answer->user_data == kCancellation) continue;
+      slots_[answer->user_data].busy = false;
+      free_.push_back(answer->user_data);
+      --in_flight_;
+    }
+    return true;
+  } catch (...) {
+    return false;  // the ring itself failed: what it does with the rest is not known
+  }
+}
+
+// Sleeps until the kernel has answered; nothing after the timeout or a stop.
+std::optional<RingAnswer> UringBulkReader::next_answer(bool stop_ends_it) {
+  using Milliseconds = std::chrono::milliseconds;
+  const auto begin = std::chrono::steady_clock::now();
+  while (true) {
+    if (const auto answer = ring_->take()) return answer;
+    const auto waited =
+        std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
+    const bool stopped = options_.stop.stop_requested();
+    if (stopped && (stop_ends_it || waited >= kStopGrace)) return std::nullopt;
+    const Milliseconds timeout = options_.timeout;
+    if (timeout.count() > 0 && waited >= timeout) return std::nullopt;
+    Milliseconds nap = options_.stop.stop_possible() ? kSlice : kLongNap;
+    if (timeout.count() > 0) nap = std::min(nap, timeout - waited);
+    ring_->wait(nap);
+  }
+}
+
+std::string UringBulkReader::describe() const {
+  return fmt::format("uring, {} in flight of {}{}", options_.depth,
+                     size_text(options_.request_bytes),
+                     direct_.usable() ? ", past the page cache" : "");
+}
+
+}  // namespace
+
+std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file,
+                                              const BulkOptions& options, const UringProbe& probe) {
+  const Where where{.file = file->path()};
+  auto on_disk = std::dynamic_pointer_cast<const PreadFile>(std::move(file));
+  if (on_disk == nullptr) {
+    throw Error(ErrorKind::unsupported, "io_uring reads files of the operating system only",
+                "use '--engine pread'", where);
+  }
+  if (const int error = probe(); error != 0) {
+    throw Error(ErrorKind::unsupported, uring_refusal(error), "use '--engine pread'", where);
+  }
+  return std::make_unique<UringBulkReader>(std::move(on_disk), options);
+}
+
+}  // namespace forebay
+
+#endif

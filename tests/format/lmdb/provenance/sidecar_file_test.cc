@@ -1,0 +1,104 @@
+// Where sidecars are found and how they are written.
+#include "format/lmdb/provenance/sidecar_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "forebay/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace forebay::lmdb {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+/// A folder for the cache, in the environment for the length of a test.
+class SidecarFile : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_CACHE_HOME"); }
+
+  DatasetPath dataset(const std::string& name = {}) const {
+    return {.text = {},
+            .data_file = folder_.file("data.mdb"),
+            .lock_file = {},
+            .environment = {},
+            .name = name};
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SidecarFile, LiesBesideTheDataOneForEachDatabase) {
+  EXPECT_THAT(sidecar_path(dataset()), EndsWith("/data.mdb.forebay"));
+  EXPECT_THAT(sidecar_path(dataset("train")), EndsWith("/data.mdb.train.forebay"));
+  EXPECT_THAT(sidecar_path(dataset("a/b.c")), EndsWith("/data.mdb.a%2Fb%2Ec.forebay"));
+  EXPECT_NE(sidecar_path(dataset(std::string(400, 'x'))),
+            sidecar_path(dataset(std::string(401, 'x'))));
+  EXPECT_LT(sidecar_path(dataset(std::string(400, '/'))).size(), folder_.path().size() + 250);
+}
+
+TEST_F(SidecarFile, TheCacheIsWhereTheStandardSays) {
+  EXPECT_THAT(*cached_sidecar_path("x"), HasSubstr(folder_.file("cache/forebay/")));
+  EXPECT_NE(cached_sidecar_path("x"), cached_sidecar_path("y"));
+  ::setenv("XDG_CACHE_HOME", "relative", 1);
+  ::setenv("HOME", folder_.path().c_str(), 1);
+  EXPECT_THAT(*cached_sidecar_path("x"), HasSubstr(folder_.file(".cache/forebay/")));
+}
+
+TEST_F(SidecarFile, BesideTheDataComesFirst) {
+  const auto near = test::counting_bytes(100), cached = test::counting_bytes(200);
+  EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
+  write_sidecar(*cached_sidecar_path("x"), cached);
+  EXPECT_EQ(find_sidecars(dataset(), "x", 1000).at(0).bytes, cached);
+  write_sidecar(sidecar_path(dataset()), near);
+  const auto found = find_sidecars(dataset(), "x", 1000);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].bytes, near);
+  EXPECT_EQ(found[1].bytes, cached);
+}
+
+TEST_F(SidecarFile, WhatIsTooLargeOrNoFileIsLeftOut) {
+  write_sidecar(sidecar_path(dataset()), test::counting_bytes(1001));
+  EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
+  std::filesystem::create_directories(*cached_sidecar_path("x"));
+  EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
+}
+
+TEST_F(SidecarFile, TwoWritersAtOnceLeaveAWholeFile) {
+  const std::string path = *cached_sidecar_path("x");
+  const auto one = test::counting_bytes(100'000), other = test::counting_bytes(90'000);
+  const auto write = [&](const std::vector<std::byte>& bytes) {
+    for (int i = 0; i < 30; ++i) write_sidecar(path, bytes);
+  };
+  std::thread first(write, one), second(write, other);
+  for (int i = 0; i < 200; ++i) {
+    const auto found = find_sidecars(dataset(), "x", 200'000);
+    if (!found.empty()) {
+      EXPECT_TRUE(found[0].bytes == one || found[0].bytes == other);
+    }
+  }
+  first.join();
+  second.join();
+  const auto folder = std::filesystem::path(path).parent_path();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(SidecarFile, APlaceThatCannotBeWrittenIsNamed) {
+  test::write_bytes(folder_.file("file"), test::counting_bytes(1));
+  try {
+    write_sidecar(folder_.file("file/below.forebay"), test::counting_bytes(10));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_THAT(error.what(), HasSubstr("below.forebay"));
+  }
+}
+
+}  // namespace
+}  // namespace forebay::lmdb

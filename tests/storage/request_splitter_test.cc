@@ -1,0 +1,106 @@
+// Pieces tile their requests, are cut at multiples in the file, and are direct only where allowed.
+#include "storage/request_splitter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace forebay {
+namespace {
+
+std::vector<Piece> pieces_of(std::span<const ReadRequest> requests, std::uint64_t piece_bytes,
+                             DirectRules rules = {}) {
+  std::vector<Piece> pieces;
+  RequestSplitter splitter(requests, piece_bytes, rules);
+  while (!splitter.empty()) pieces.push_back(splitter.next());
+  return pieces;
+}
+
+/// In order, without gaps or overlaps, each piece non-empty and inside its request.
+void expect_tiles(std::span<const ReadRequest> requests, const std::vector<Piece>& pieces) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::uint64_t taken = 0;
+    while (taken < requests[i].into.size()) {
+      ASSERT_LT(next, pieces.size());
+      const Piece& piece = pieces[next++];
+      ASSERT_EQ(piece.request, i);
+      ASSERT_EQ(piece.offset, requests[i].offset + taken);
+      ASSERT_EQ(piece.into.data(), requests[i].into.data() + taken);
+      ASSERT_GT(piece.into.size(), 0U);
+      taken += piece.into.size();
+    }
+    ASSERT_EQ(taken, requests[i].into.size());
+  }
+  EXPECT_EQ(next, pieces.size());
+}
+
+class RequestSplitterTest : public ::testing::Test {
+ protected:
+  std::vector<ReadRequest> random_requests(std::mt19937& random) {
+    std::vector<ReadRequest> requests(random() % 6);
+    for (ReadRequest& request : requests) {
+      const std::size_t begin = random() % 5000;
+      request.offset = random() % 20'000;
+      request.into = std::span(memory_).subspan(begin, random() % 3 == 0 ? 0 : random() % 20'000);
+    }
+    return requests;
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(25'000);
+};
+
+TEST_F(RequestSplitterTest, PiecesTileAnyRequests) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    const auto requests = random_requests(random);
+    const std::uint64_t size = 1 + random() % 9000;
+    const auto pieces = pieces_of(requests, size);
+    expect_tiles(requests, pieces);
+    for (const Piece& piece : pieces) {
+      EXPECT_EQ(piece.offset / size, (piece.offset + piece.into.size() - 1) / size)
+          << "crosses a multiple of the piece size";
+      EXPECT_FALSE(piece.direct);
+    }
+  }
+}
+
+TEST_F(RequestSplitterTest, DirectPiecesKeepTheRulesAndLeaveOnlyTheEndsOut) {
+  std::mt19937 random(4);
+  constexpr std::uint64_t kBlock = 512;
+  for (int i = 0; i < 300; ++i) {
+    const auto requests = random_requests(random);
+    const std::uint64_t memory_alignment = 1U << (random() % 10);
+    const auto pieces =
+        pieces_of(requests, kBlock * (1 + random() % 9), {kBlock, memory_alignment});
+    expect_tiles(requests, pieces);
+    for (const Piece& piece : pieces) {
+      const bool aligned =
+          piece.offset % kBlock == 0 &&
+          reinterpret_cast<std::uintptr_t>(piece.into.data()) % memory_alignment == 0;
+      EXPECT_EQ(piece.direct, aligned && piece.into.size() >= kBlock);
+      EXPECT_TRUE(!piece.direct || piece.into.size() % kBlock == 0);
+    }
+  }
+}
+
+TEST_F(RequestSplitterTest, ExtremeSizesAndOffsetsNeitherWrapNorStall) {
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  const ReadRequest request{kLargest - 1000, std::span(memory_).first(1000)};
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 62,
+                                   std::numeric_limits<std::uint64_t>::max()}) {
+    expect_tiles({&request, 1}, pieces_of({&request, 1}, size));
+    expect_tiles({&request, 1}, pieces_of({&request, 1}, size, {4096, 4096}));
+  }
+}
+
+TEST_F(RequestSplitterTest, SizesAreWrittenAsPeopleSayThem) {
+  EXPECT_EQ(size_text(std::uint64_t{1} << 20), "1 MiB");
+  EXPECT_EQ(size_text(4096), "4 KiB");
+  EXPECT_EQ(size_text(1000), "1000 bytes");
+}
+
+}  // namespace
+}  // namespace forebay
