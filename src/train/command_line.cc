@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/bench/variant.hpp"
 #include "cli/loader_flags.hpp"
 #include "forebay/error.hpp"
 #include "train/net_catalog.hpp"
@@ -40,6 +41,10 @@ void add_solver_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--momentum", flags.momentum, "Momentum (default 0.9)")->group(group);
   command.add_option("--weight-decay", flags.weight_decay, "Weight decay (default: by network)")
       ->group(group);
+}
+
+void add_threads_flag(CLI::App& command, TrainFlags& flags) {
+  command.add_option("--threads", flags.threads, "Threads that compute, a rank (default 1)");
 }
 
 void add_output_flags(CLI::App& command, TrainFlags& flags) {
@@ -104,7 +109,7 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
       ->required();
   command.add_option("--test", flags.run.test, "Data set to test on after each epoch");
   add_network_flags(command, flags);
-  command.add_option("--threads", flags.threads, "Threads that compute, a rank (default 1)");
+  add_threads_flag(command, flags);
   command.add_flag("--measure-skew", flags.run.measure_skew,
                    "Tell waiting for slower ranks from the exchange of gradients, by a barrier");
   add_solver_flags(command, flags);
@@ -126,6 +131,34 @@ TrainOptions complete(const TrainFlags& flags) {
   run.solver.validate();
   if (run.loader.epochs == 0 && run.loader.iterations == 0) run.loader.epochs = 1;
   return run;
+}
+
+void add_ladder_flags(CLI::App& command, LadderFlags& flags) {
+  command
+      .add_option("dataset", flags.train.run.dataset, "Data set: DIR, FILE, or either with #name")
+      ->required();
+  command.add_option("--strategies", flags.strategies,
+                     "What to compare: strategies, with knobs as in lmm+roots=2 (default: all)");
+  command.add_option("--repetitions", flags.repetitions, "Trainings with each (default 3)")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--order-seed", flags.order_seed, "Seed of the order of the runs (default 1)");
+  command.add_flag("--cold", flags.cold, "Drop the page cache before each run; needs root");
+  command.add_option("--json", flags.json,
+                     "Write every run with its figures to this file (-: standard output)");
+  add_network_flags(command, flags.train);
+  add_threads_flag(command, flags.train);
+  add_solver_flags(command, flags.train);
+  add_loader_flags(command, flags.train.run.loader, {"strategy"});
+}
+
+LadderOptions complete(const LadderFlags& flags) {
+  const TrainOptions train = complete(flags.train);
+  return {.train = train,
+          .variants = bench::parse_variants(flags.strategies, train.loader),
+          .repetitions = flags.repetitions,
+          .seed = flags.order_seed,
+          .cold = flags.cold,
+          .threads = flags.train.threads};
 }
 
 }  // namespace forebay

@@ -1,11 +1,13 @@
-// The flags of `forebay train`, and what they mean for a run.
+// The flags of `forebay train` and `forebay bench train`, and what they mean for a run.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "train/ladder.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
@@ -29,5 +31,20 @@ void add_train_flags(CLI::App& command, TrainFlags& flags);
 
 /// The options of the run, with what was not given filled in. Throws usage.
 TrainOptions complete(const TrainFlags& flags);
+
+struct LadderFlags {
+  TrainFlags train;
+  std::vector<std::string> strategies;  ///< empty: all
+  int repetitions = 3;
+  std::uint64_t order_seed = 1;
+  bool cold = false;
+  std::string json;  ///< file, "-": standard output, empty: none
+};
+
+/// `flags` must live as long as the parser.
+void add_ladder_flags(CLI::App& command, LadderFlags& flags);
+
+/// Throws usage.
+LadderOptions complete(const LadderFlags& flags);
 
 }  // namespace forebay

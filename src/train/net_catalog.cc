@@ -20,6 +20,8 @@ constexpr NetInfo kNets[] = {
      120.0F, 1.0F, 0.001, 0.9, 4e-3},
     {"caffenet", "Caffe's AlexNet, 227x227 images, 61 M parameters", 227, 1000, 117.0F, 1.0F, 0.01,
      0.9, 5e-4},
+    {"caffenet_small", "CaffeNet with a quarter of the channels, 67x67 images, 1 M parameters", 67,
+     1000, 117.0F, 1.0F, 0.01, 0.9, 5e-4},
     {"resnet50", "residual network of 50 layers, 224x224 images, 25.6 M parameters", 224, 1000,
      117.0F, 1.0F / 58, 0.1, 0.9, 1e-4},
 };

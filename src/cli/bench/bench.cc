@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "cli/bench/read_bench.hpp"
 #include "cli/bench/read_results.hpp"
@@ -16,6 +14,7 @@
 #include "cli/trainer_program.hpp"
 #include "comm/agreement.hpp"
 #include "forebay/error.hpp"
+#include "storage/atomic_file.hpp"
 
 namespace forebay {
 namespace {
@@ -24,24 +23,15 @@ using bench::Compute;
 using bench::ReadOptions;
 using bench::ReadResults;
 
-/// Written whole or not at all: what a driver finds is complete.
-void write_file(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::FILE* file = std::fopen(part.c_str(), "we");
-  const bool written =
-      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (written && closed && std::rename(part.c_str(), path.c_str()) == 0) return;
-  throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(errno)),
-              "check the path and the free space", {.file = path});
-}
-
 void write(const ReadResults& results, const std::string& json_path) {
   const auto json = to_json(results);
   if (json_path == "-") return print_json(json);
   if (!json_path.empty()) {
-    write_file(json_path,
-               json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    const std::string text =
+        json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    AtomicFile file(json_path);
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
   }
   fmt::print("{}", bench::to_text(json));
 }

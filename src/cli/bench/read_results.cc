@@ -202,6 +202,17 @@ Json plain_of(const ReadResults& results) {
   return rates.empty() ? Json() : spread_to_json(rates);
 }
 
+/// Null where nothing was speculated.
+Json course_of(const SpeculationCourse& course) {
+  const auto last = course.iterations;
+  if (last == 0 || course.missed[last - 1] + course.redundant[last - 1] == 0) return {};
+  const auto first = [last](const auto& values) {
+    return std::vector<std::uint64_t>(values.begin(),
+                                      values.begin() + static_cast<std::ptrdiff_t>(last));
+  };
+  return {{"missed", first(course.missed)}, {"redundant", first(course.redundant)}};
+}
+
 Json verified_of(const ReadResults& results) {
   Json json = Json::array();
   for (const Verified& verified : results.verified) {
@@ -209,7 +220,8 @@ Json verified_of(const ReadResults& results) {
                     {"coalesce", verified.coalesce},
                     {"samples", verified.samples},
                     {"digest", fmt::format("{:016x}", verified.digest)},
-                    {"agrees", verified.agrees()}});
+                    {"agrees", verified.agrees()},
+                    {"speculation", course_of(verified.speculation)}});
   }
   return json;
 }

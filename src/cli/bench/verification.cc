@@ -19,6 +19,21 @@ std::uint64_t digest_of_sample(const Sample& sample, std::uint64_t iteration, in
 
 }  // namespace
 
+void SpeculationCourse::note(const LoaderStatistics& statistics) {
+  if (iterations == kIterations) return;
+  missed[iterations] = statistics.missed_pages;
+  redundant[iterations] = statistics.redundant_pages;
+  ++iterations;
+}
+
+void SpeculationCourse::add(const SpeculationCourse& rank) {
+  iterations = rank.iterations;  // the same on all ranks
+  for (std::size_t i = 0; i < iterations; ++i) {
+    missed[i] += rank.missed[i];
+    redundant[i] += rank.redundant[i];
+  }
+}
+
 Verified Verification::check(const Variant& variant) {
   const Digest mine = digest_of(variant.options);
   auto known = baseline_.find(mine.coalesce);
@@ -34,7 +49,12 @@ Verified Verification::check(const Variant& variant) {
     options.coalesce = mine.coalesce;
     known = baseline_.emplace(mine.coalesce, digest_of(options)).first;
   }
-  return {variant.name, mine.coalesce, mine.samples, mine.value, known->second.value};
+  return {.variant = variant.name,
+          .coalesce = mine.coalesce,
+          .samples = mine.samples,
+          .digest = mine.value,
+          .expected = known->second.value,
+          .speculation = mine.speculation};
 }
 
 Verification::Digest Verification::digest_of(const LoaderOptions& options) const {
@@ -46,12 +66,16 @@ Verification::Digest Verification::digest_of(const LoaderOptions& options) const
         mine.value += digest_of_sample(sample, batch->iteration(), comm_->rank());
         ++mine.samples;
       }
+      if (mine.speculation.iterations < SpeculationCourse::kIterations) {
+        mine.speculation.note(loader.statistics());
+      }
     }
   });
   Digest all{.coalesce = loader.order().coalesce()};
   for (const Digest& rank : from_all(*comm_, mine)) {
     all.value += rank.value;
     all.samples += rank.samples;
+    all.speculation.add(rank.speculation);
   }
   return all;
 }

@@ -5,17 +5,32 @@
 // baseline, liblmdb itself, run with the C that the variant chose.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/bench/variant.hpp"
 #include "forebay/communicator.hpp"
+#include "forebay/statistics.hpp"
 
 namespace forebay::bench {
+
+/// Pages that speculation has missed and has read in vain, over all ranks, by the time that an
+/// iteration was delivered; for the first iterations of a run.
+struct SpeculationCourse {
+  static constexpr std::size_t kIterations = 64;
+
+  std::size_t iterations = 0;
+  std::array<std::uint64_t, kIterations> missed{};
+  std::array<std::uint64_t, kIterations> redundant{};
+
+  void note(const LoaderStatistics& statistics);
+  void add(const SpeculationCourse& rank);
+};
 
 struct Verified {
   std::string variant;
@@ -23,6 +38,7 @@ struct Verified {
   std::uint64_t samples = 0;
   std::uint64_t digest = 0;
   std::uint64_t expected = 0;
+  SpeculationCourse speculation;
   bool agrees() const { return digest == expected; }
 };
 
@@ -40,6 +56,7 @@ class Verification {
     std::uint64_t value = 0;
     std::uint64_t samples = 0;
     std::uint64_t coalesce = 1;
+    SpeculationCourse speculation;
   };
 
   Digest digest_of(const LoaderOptions& options) const;

@@ -6,6 +6,7 @@ import charts
 from page import Figure
 from results import BASELINE, by_place, in_order, largest
 
+_SPECULATED = {"missed": "#d55e00", "redundant": "#0072b2"}
 _PARTS = ("seek", "read", "turn", "wait", "skew")
 
 
@@ -20,7 +21,7 @@ def time_breakdown(results):
     paper = ("LMM spends nearly 60 % of its read time in the sequential seek, DM less than 1 %, DIO "
              "nearly 20 %; PROV removes the seek, COAL leaves about 25 % of skew, and STAG shows "
              "more skew on purpose, since groups wait for their turn (TOPC figures 15c, 17b to "
-             "22b; D 4.3, figure 4.6b).")
+             "22b; D 4.3.1, figure 4.6b).")
     if not cells:
         return Figure("time-breakdown", title, "", paper, "Not measured.")
     titles = {f"{place}\n{cell.size}": cell for place, cell in cells.items()}
@@ -169,27 +170,40 @@ def speculation(results):
     title = "Pages that speculation missed, and pages it read in vain"
     paper = ("DM misses fewer than 700 pages on 512 processes for CIFAR10-Large and fewer than 200 "
              "for ImageNet, all in the first iterations, and its redundant pages grow until the "
-             "guess covers what comes (D 4.3, figures 4.10 and 4.11).")
+             "guess covers what comes (D 4.3.3, figures 4.10 and 4.11).")
     cells = [cell for cell in results.read("strong", "weak", "single")
              if cell.figure("lmm-dm", "missed_pages") is not None]
     if not cells:
         return Figure("speculation", title, "", paper, "Not measured.")
     places = by_place([cell for cell in cells if cell.scaling != "weak"] or cells)
-    figure, axes = charts.panels(list(places))
+    courses = {f"{place}\n{cell.size}": course for place, cell in largest(cells).items()
+               if (course := _course(cell))}
+    figure, axes = charts.panels([*places, *courses])
     sentences = []
     for place, found in places.items():
-        for name, color in (("missed_pages", "#d55e00"), ("redundant_pages", "#0072b2")):
+        for name, color in _SPECULATED.items():
             axes[place].plot([cell.ranks for cell in found],
-                             [cell.figure("lmm-dm", name) for cell in found], "o-", color=color,
-                             label=name.replace("_", " "))
+                             [cell.figure("lmm-dm", f"{name}_pages") for cell in found], "o-",
+                             color=color, label=f"{name} pages")
         charts.count_axis(axes[place], [cell.ranks for cell in found])
         axes[place].set(ylabel="pages, all readers", ylim=(0, None))
         last = found[-1]
         sentences.append(f"{place}, {last.size}: {last.figure('lmm-dm', 'missed_pages'):,.0f} "
                          f"missed, {last.figure('lmm-dm', 'redundant_pages'):,.0f} in vain.")
+    for panel, course in courses.items():
+        for name, color in _SPECULATED.items():
+            axes[panel].plot(range(1, 1 + len(course[name])), course[name], color=color,
+                             label=f"{name} pages")
+        axes[panel].set(xlabel="iteration", ylabel="pages so far", ylim=(0, None))
     charts.legend_below(figure, axes.values())
     return Figure("speculation", title, charts.to_svg(figure, "speculation"), paper,
                   " ".join(sentences))
+
+
+def _course(cell):
+    """Pages missed and in vain by iteration, or None."""
+    return next((one.get("speculation") for one in cell.result.get("verified", [])
+                 if one["strategy"] == "lmm-dm"), None)
 
 
 def block_sizes(results):

@@ -164,3 +164,7 @@ def _facts(data):
     if void:
         yield (f"{len(void)} configurations are void: the modelled file system itself used more "
                "of the processors than its model allows.")
+    for text in data.get("left_out", []):
+        yield f"Left out: {text}."
+    for text in data.get("failures", []):
+        yield f"Failed: {text}"

@@ -112,8 +112,7 @@ def strong_scaling(results):
     return _scaling(results, ("strong",), "strong-scaling", "Strong scaling: fixed work, more ranks",
                     "Training time of Caffe/LMDB stops falling while LMDBIO's goes on; with all "
                     "steps it is nearly 65 times shorter on 9,216 processes for CIFAR10-Large and "
-                    "about 1.6 times for ImageNet-Large (TOPC 5.2, figures 24 and 25; D 3.2, "
-                    "figure 3.1).")
+                    "about 1.6 times for ImageNet-Large (TOPC 5.2, figures 24 and 25; D 5.3.2).")
 
 
 def weak_scaling(results):
@@ -121,7 +120,7 @@ def weak_scaling(results):
                     "Weak scaling: two samples a rank, total constant",
                     "With two samples a process and the same samples in all, the gain over LMDB "
                     "reaches 43 times for CIFAR10-Large and 1.9 times for ImageNet-Large (TOPC 5.3, "
-                    "figures 26 and 27).")
+                    "figures 26 and 27; D 5.3.3).")
 
 
 def _scaling(results, kinds, name, title, paper):

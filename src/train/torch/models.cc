@@ -88,24 +88,35 @@ Sequential cifar10_full(std::int64_t channels, std::int64_t classes) {
                     gaussian(InnerProduct(64 * 4 * 4, classes), 0.01));
 }
 
-Sequential caffenet(std::int64_t channels, std::int64_t classes) {
+/// Output channels of CaffeNet's five convolutions, units of its inner products, and the height
+/// and width that its last pooling leaves.
+struct CaffeNetSize {
+  std::int64_t convolutions[5];
+  std::int64_t inner;
+  std::int64_t side;
+};
+constexpr CaffeNetSize kCaffeNet{{96, 256, 384, 384, 256}, 4096, 6};
+constexpr CaffeNetSize kSmallCaffeNet{{24, 64, 96, 96, 64}, 512, 1};
+
+Sequential caffenet(std::int64_t channels, std::int64_t classes, const CaffeNetSize& size) {
   const auto normalize = [] {
     return LocalResponseNorm(LocalResponseNormOptions(5).alpha(1e-4).beta(0.75).k(1));
   };
   const auto convolution = [](const Conv2dOptions& options, double bias) {
     return gaussian(Conv2d(options), 0.01, bias);
   };
+  const auto& [first, second, third, fourth, fifth] = size.convolutions;
   return Sequential(
-      convolution(Conv2dOptions(channels, 96, 11).stride(4), 0), ReLU(), max_pool(3, 2),
+      convolution(Conv2dOptions(channels, first, 11).stride(4), 0), ReLU(), max_pool(3, 2),
       normalize(),  //
-      convolution(Conv2dOptions(96, 256, 5).padding(2).groups(2), 1), ReLU(), max_pool(3, 2),
+      convolution(Conv2dOptions(first, second, 5).padding(2).groups(2), 1), ReLU(), max_pool(3, 2),
       normalize(),  //
-      convolution(Conv2dOptions(256, 384, 3).padding(1), 0), ReLU(),
-      convolution(Conv2dOptions(384, 384, 3).padding(1).groups(2), 1), ReLU(),
-      convolution(Conv2dOptions(384, 256, 3).padding(1).groups(2), 1), ReLU(), max_pool(3, 2),
-      gaussian(InnerProduct(256 * 6 * 6, 4096), 0.005, 1), ReLU(), Dropout(0.5),
-      gaussian(InnerProduct(4096, 4096), 0.005, 1), ReLU(), Dropout(0.5),
-      gaussian(InnerProduct(4096, classes), 0.01));
+      convolution(Conv2dOptions(second, third, 3).padding(1), 0), ReLU(),
+      convolution(Conv2dOptions(third, fourth, 3).padding(1).groups(2), 1), ReLU(),
+      convolution(Conv2dOptions(fourth, fifth, 3).padding(1).groups(2), 1), ReLU(), max_pool(3, 2),
+      gaussian(InnerProduct(fifth * size.side * size.side, size.inner), 0.005, 1), ReLU(),
+      Dropout(0.5), gaussian(InnerProduct(size.inner, size.inner), 0.005, 1), ReLU(), Dropout(0.5),
+      gaussian(InnerProduct(size.inner, classes), 0.01));
 }
 
 }  // namespace
@@ -114,7 +125,8 @@ torch::nn::Sequential build_model(std::string_view net, std::int64_t channels,
                                   std::int64_t classes) {
   if (net == "lenet") return lenet(channels, classes);
   if (net == "cifar10_full") return cifar10_full(channels, classes);
-  if (net == "caffenet") return caffenet(channels, classes);
+  if (net == "caffenet") return caffenet(channels, classes, kCaffeNet);
+  if (net == "caffenet_small") return caffenet(channels, classes, kSmallCaffeNet);
   if (net == "resnet50") return build_resnet50(channels, classes);
   throw Error(ErrorKind::usage, fmt::format("there is no model for the network '{}'", net));
 }

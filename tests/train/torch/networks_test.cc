@@ -64,6 +64,7 @@ TEST(Networks, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters("lenet", {1, 28, 28}, 10), 431'080U);
   EXPECT_EQ(parameters("cifar10_full", {3, 32, 32}, 10), 89'578U);
   EXPECT_EQ(parameters("caffenet", {3, 227, 227}, 1000), 60'965'224U);
+  EXPECT_EQ(parameters("caffenet_small", {3, 67, 67}, 1000), 961'608U);
   EXPECT_EQ(parameters("resnet50", {3, 224, 224}, 1000), 25'557'032U);
 }
 

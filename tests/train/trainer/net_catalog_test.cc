@@ -52,7 +52,7 @@ TEST(FindNet, ListsTheNamesWhenThereIsNoSuchNetwork) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.what(), HasSubstr("lenet, cifar10_full, caffenet, resnet50"));
+    EXPECT_THAT(error.what(), HasSubstr("lenet, cifar10_full, caffenet, caffenet_small, resnet50"));
   }
 }
 

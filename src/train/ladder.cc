@@ -1,0 +1,36 @@
+#include "train/ladder.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "cli/bench/page_cache.hpp"
+#include "format/lmdb/dataset_path.hpp"
+
+namespace forebay {
+
+LadderResults run_ladder(const std::shared_ptr<Communicator>& comm, const LadderOptions& options,
+                         const NetworkFactory& factory,
+                         const std::function<void(std::size_t)>& done) {
+  const bench::Layout layout = bench::find_layout(*comm);
+  LadderResults results{.options = options, .ranks = comm->size(), .nodes = layout.nodes};
+  std::string file;
+  collectively(*comm, [&] { file = lmdb::resolve_dataset_path(options.train.dataset).data_file; });
+  bench::PageCache cache(*comm, layout, file, options.cold);
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    std::vector<bench::Variant> variants = options.variants;
+    std::ranges::shuffle(variants,
+                         std::mt19937_64(options.seed + static_cast<std::uint64_t>(repetition)));
+    for (const bench::Variant& variant : variants) {
+      TrainOptions train = options.train;
+      train.loader = variant.options;
+      train.measure_skew = true;
+      cache.prepare();
+      Trainer trainer(comm, train, factory);
+      results.runs.push_back({variant.name, repetition, trainer.run()});
+      if (done && comm->rank() == 0) done(results.runs.size());
+    }
+  }
+  return results;
+}
+
+}  // namespace forebay

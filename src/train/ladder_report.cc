@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench/spread.hpp"
+#include "train/ladder.hpp"
+#include "train/report.hpp"
+
+namespace forebay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The papers' parts of an iteration.
+struct Parts {
+  double read = 0;
+  double skew = 0;
+  double compute = 0;
+  double sync = 0;
+  double other = 0;
+};
+
+/// Mean of the ranks.
+Parts parts_of(const TrainReport& report) {
+  Parts sum;
+  for (const Breakdown& rank : report.ranks) {
+    sum.read += rank[Phase::read];
+    sum.skew += rank[Phase::skew];
+    sum.compute +=
+        rank[Phase::decode] + rank[Phase::forward] + rank[Phase::backward] + rank[Phase::update];
+    sum.sync += rank[Phase::sync];
+    sum.other += rank[Phase::other] + rank[Phase::test];
+  }
+  const auto ranks = static_cast<double>(std::max<std::size_t>(1, report.ranks.size()));
+  for (double* part : {&sum.read, &sum.skew, &sum.compute, &sum.sync, &sum.other}) *part /= ranks;
+  return sum;
+}
+
+Json row_of(const LadderResults& results, const std::string& variant) {
+  std::map<std::string, std::vector<double>> figures;
+  for (const LadderRun& run : results.runs) {
+    if (run.variant != variant) continue;
+    const Parts parts = parts_of(run.report);
+    figures["images_per_second"].push_back(images_per_second(run.report.ranks));
+    figures["read_seconds"].push_back(parts.read);
+    figures["skew_seconds"].push_back(parts.skew);
+    figures["compute_seconds"].push_back(parts.compute);
+    figures["sync_seconds"].push_back(parts.sync);
+    figures["other_seconds"].push_back(parts.other);
+  }
+  Json row{{"strategy", variant}};
+  for (const auto& [name, values] : figures) row[name] = bench::spread_to_json(values);
+  return row;
+}
+
+Json summary_of(const LadderResults& results) {
+  Json rows = Json::array();
+  for (const bench::Variant& variant : results.options.variants) {
+    rows.push_back(row_of(results, variant.name));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string to_json(const LadderResults& results) {
+  const TrainOptions& train = results.options.train;
+  Json json{{"bench", "train"},
+            {"ranks", results.ranks},
+            {"nodes", results.nodes},
+            {"net", train.net},
+            {"threads", results.options.threads},
+            {"data_set", {{"path", train.dataset}}},
+            {"options",
+             {{"loader", train.loader.to_text()},
+              {"repetitions", results.options.repetitions},
+              {"seed", results.options.seed},
+              {"cache", results.options.cold ? "cold" : "warm"}}},
+            {"summary", summary_of(results)},
+            {"runs", Json::array()}};
+  for (const LadderRun& run : results.runs) {
+    Json entry{{"strategy", run.variant}, {"repetition", run.repetition}};
+    entry.update(Json::parse(to_json(run.report)));
+    json["runs"].push_back(std::move(entry));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_text(const LadderResults& results) {
+  std::string text = fmt::format("{:<24}{:>26}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "strategy", "images/s",
+                                 "read", "skew", "compute", "sync", "other");
+  for (const Json& row : summary_of(results)) {
+    text += fmt::format("{:<24}{:>26}", row["strategy"].get<std::string>(),
+                        bench::spread_to_text(row, "images_per_second", 0));
+    for (const char* name :
+         {"read_seconds", "skew_seconds", "compute_seconds", "sync_seconds", "other_seconds"}) {
+      text += fmt::format("{:>9.2f}", bench::median_of(row, name));
+    }
+    text += '\n';
+  }
+  return text + "medians (least-most) of the repetitions; seconds: means of the ranks\n";
+}
+
+}  // namespace forebay
