@@ -1,5 +1,6 @@
 #include "read/extent_reader.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -14,18 +15,18 @@ void ExtentReader::read(const WindowPart& part) {
   const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
   const std::uint64_t mark = stage_.mark();
   try {
-    read_runs(part.window, runs);
+    read_runs(part.window, runs, true);
   } catch (const IndexMismatch& mismatch) {
     parts_.source->check_unchanged();  // a writer at work would explain it as well
     give_up_index(mismatch);
     stage_.rewind(mark);
-    read_runs(part.window, runs);
+    read_runs(part.window, runs, false);  // a part has one turn, and its turn is over
   }
 }
 
-void ExtentReader::read_runs(std::uint64_t window, std::span<const SampleRun> runs) {
+void ExtentReader::read_runs(std::uint64_t window, std::span<const SampleRun> runs, bool in_turn) {
   const ReadPlan plan = locate(runs);
-  const auto memory = bring(plan, window);
+  const auto memory = bring(plan, window, in_turn);
   const std::int64_t arrived = now_ns();
   unpack(runs, PlannedBytes(plan, memory), window);
   totals_.read_ns += now_ns() - arrived;
@@ -40,16 +41,19 @@ ReadPlan ExtentReader::locate(std::span<const SampleRun> runs) {
   return plan;
 }
 
-std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window) {
+std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window,
+                                         bool in_turn) {
   const auto memory = stage_.take(root_, window, plan.bytes);
   requests_.clear();
   for (const PlannedRead& read : plan.reads) {
     requests_.push_back({.offset = read.offset, .into = memory.subspan(read.place, read.length)});
   }
-  const Turns::Turn turn = turns_.take();
+  std::optional<Turns::Turn> turn;
+  if (in_turn) turn.emplace(turns_);
   const std::int64_t started = now_ns();
   parts_.bulk->read(requests_, [](std::size_t) {});
   totals_.read_ns += now_ns() - started;
+  if (turn) turn->count(plan.bytes);
   return memory;
 }
 

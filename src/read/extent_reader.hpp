@@ -47,9 +47,9 @@ class ExtentReader final : public PieceReader {
   bool abandoned() const override { return parts_.bulk->abandoned(); }
 
  private:
-  void read_runs(std::uint64_t window, std::span<const SampleRun> runs);
+  void read_runs(std::uint64_t window, std::span<const SampleRun> runs, bool in_turn);
   ReadPlan locate(std::span<const SampleRun> runs);
-  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window);
+  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window, bool in_turn);
   void unpack(std::span<const SampleRun> runs, const PlannedBytes& bytes, std::uint64_t window);
   void give_up_index(const IndexMismatch& mismatch);
 

@@ -81,12 +81,14 @@ void HandoffReader::read(const WindowPart& part) {
 }
 
 void HandoffReader::touch_guesses(std::vector<Begun>& legs) {
-  const Turns::Turn turn = turns_.take();
+  Turns::Turn turn(turns_);
   const std::int64_t started = now_ns();
   const lmdb::Database& database = parts_.source.database();
   for (Begun& leg : legs) {
     leg.guess = speculation_.guess(sample(leg.leg.position), leg.leg.count);
-    touch(database.snapshot().file(), leg.guess, database.page_size(), parts_.give_up);
+    const std::uint64_t pages =
+        touch(database.snapshot().file(), leg.guess, database.page_size(), parts_.give_up);
+    turn.count(pages * database.page_size());
   }
   totals_.read_ns += now_ns() - started;
 }

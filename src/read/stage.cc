@@ -113,7 +113,8 @@ void Stage::begin(int root, std::uint64_t window) {
   const auto area =
       buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
   cursor_ = area * area_bytes_;
-  reserved_ = cursor_;
+  reserved_.resize(static_cast<std::size_t>(shape_.buffers));
+  reserved_[buffer] = std::max(reserved_[buffer], cursor_);
 }
 
 std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes,
@@ -124,11 +125,12 @@ std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes
   const std::uint64_t area_end = (area + 1) * area_bytes_;
   const std::uint64_t offset = round_up(cursor_, alignment);
   if (offset > area_end || bytes > area_end - offset) fail_for_area(bytes);
-  if (offset + bytes > reserved_) {
+  std::uint64_t& reserved = reserved_[buffer];
+  if (offset + bytes > reserved) {
     const std::uint64_t step =
-        std::min(area_end - reserved_, round_up(offset + bytes - reserved_, kReserveStep));
-    memory_->reserve(data_offset_ + reserved_, step);
-    reserved_ += step;
+        std::min(area_end - reserved, round_up(offset + bytes - reserved, kReserveStep));
+    memory_->reserve(data_offset_ + reserved, step);
+    reserved += step;
   }
   cursor_ = offset + bytes;
   return offset;

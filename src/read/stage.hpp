@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "comm/gate.hpp"
 #include "forebay/communicator.hpp"
@@ -127,8 +128,9 @@ class Stage {
   std::unique_ptr<SharedMemory> memory_;
   std::byte* base_ = nullptr;
   Control* control_ = nullptr;
-  std::uint64_t cursor_ = 0;    ///< next free byte of this root's area, from the start of the data
-  std::uint64_t reserved_ = 0;  ///< end of what is known to be backed by memory in this area
+  std::uint64_t cursor_ = 0;  ///< next free byte of this root's area, from the start of the data
+  /// A buffer: end of what is known to be backed by memory in this root's area.
+  std::vector<std::uint64_t> reserved_;
 };
 
 }  // namespace forebay

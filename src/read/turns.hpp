@@ -17,21 +17,21 @@ class Turns {
   Turns(std::unique_ptr<Stagger> stagger, GiveUp give_up)
       : stagger_(std::move(stagger)), give_up_(std::move(give_up)) {}
 
-  /// The right to read, until it is destroyed.
+  /// The right to read, until it is destroyed. Every root takes one for each part of a window, also
+  /// where it has nothing to read.
   class Turn : public StaggerTurn {
    public:
-    /// Throws cancelled when the wait was given up.
-    explicit Turn(Turns& turns) : StaggerTurn(*turns.stagger_, turns.next_++, turns.give_up_) {
+    /// Waits for the next turn. Throws cancelled when that was given up, communication.
+    explicit Turn(Turns& turns) : Turn(turns, Stopwatch(turns.waited_seconds_)) {
       if (granted()) return;
       throw Error(ErrorKind::cancelled, "the wait for a turn to read was given up");
     }
+
+   private:
+    Turn(Turns& turns, const Stopwatch&)
+        : StaggerTurn(*turns.stagger_, turns.next_++, turns.give_up_) {}
   };
 
-  /// Waits for the next turn. Throws cancelled, communication.
-  [[nodiscard]] Turn take() {
-    const Stopwatch stopwatch(waited_seconds_);
-    return Turn(*this);
-  }
   /// This root takes no more turns: nobody waits for it.
   void leave() { stagger_->leave(); }
   double waited_seconds() const { return waited_seconds_; }

@@ -9,8 +9,10 @@ namespace forebay {
 
 void WalkReader::read(const WindowPart& part) {
   const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
-  const Turns::Turn turn = turns_.take();
+  Turns::Turn turn(turns_);
+  const std::uint64_t before = source_.counters().bytes_requested;
   for (const SampleRun& run : runs) read_run(part.window, run);
+  turn.count(source_.counters().bytes_requested - before);
 }
 
 void WalkReader::read_run(std::uint64_t window, const SampleRun& run) {

@@ -99,8 +99,11 @@ TEST(ResumeState, RefusesWhatItCannotContinue) {
   RunState inside = some_state();
   inside.segments[0].iterations = 7;
   EXPECT_THROW(resume_options(write_state(inside), {.batch = 7, .coalesce = 2}, 3), Error);
-  EXPECT_THAT(usage_message([] { resume_options(write_state(some_state()), {.batch = 10}, 4); }),
+  EXPECT_THAT(usage_message([] {
+                resume_options(write_state(some_state()), {.batch = 10, .coalesce = 3}, 4);
+              }),
               HasSubstr("--coalesce 2"));
+  EXPECT_EQ(resume_options(write_state(some_state()), {.batch = 10}, 4).coalesce, 2U);
   for (const char* text : {"", "[]", "{}", "null", "{\"version\":1}", "\xff"}) {
     EXPECT_THROW(resume_options(text, {.batch = 10}, 4), Error) << text;
   }
