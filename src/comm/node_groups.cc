@@ -33,15 +33,37 @@ int root_count(int ranks, int wanted) {
   return std::clamp(roots, 1, ranks);
 }
 
-int root_rank(int root, int roots, int ranks) {
-  return static_cast<int>(static_cast<long>(root) * ranks / roots);
+namespace {
+
+/// `count` of `ranks`, evenly, the first one among them.
+void take_evenly(const std::vector<int>& ranks, std::size_t count, std::vector<int>& chosen) {
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(ranks[i * ranks.size() / count]);
 }
 
-int root_of_rank(int rank, int roots, int ranks) {
-  for (int root = 0; root < roots; ++root) {
-    if (root_rank(root, roots, ranks) == rank) return root;
+}  // namespace
+
+std::vector<int> choose_roots(std::span<const int> domains, int roots) {
+  std::vector<std::pair<int, std::vector<int>>> members;  // NUMA nodes in the order of their ranks
+  for (std::size_t rank = 0; rank < domains.size(); ++rank) {
+    auto at = std::ranges::find(members, domains[rank], &std::pair<int, std::vector<int>>::first);
+    if (at == members.end()) at = members.insert(at, {domains[rank], {}});
+    at->second.push_back(static_cast<int>(rank));
   }
-  return -1;
+  // One root more for each NUMA node in turn, until all are placed.
+  std::vector<std::size_t> counts(members.size());
+  for (int placed = 0; placed < roots;) {
+    for (std::size_t i = 0; i < members.size() && placed < roots; ++i) {
+      if (counts[i] == members[i].second.size()) continue;
+      ++counts[i];
+      ++placed;
+    }
+  }
+  std::vector<int> chosen;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    take_evenly(members[i].second, counts[i], chosen);
+  }
+  std::ranges::sort(chosen);
+  return chosen;
 }
 
 }  // namespace forebay

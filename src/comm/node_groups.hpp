@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "forebay/communicator.hpp"
 
@@ -18,10 +20,10 @@ int ranks_per_node_from_environment();
 /// found these best on up to 36 cores), or `wanted` if positive, but never more than ranks.
 int root_count(int ranks, int wanted);
 
-/// The rank of root number `root` of `roots`, spread evenly over a node of `ranks`.
-int root_rank(int root, int roots, int ranks);
-
-/// The root number of `rank`, or -1 when it does not read.
-int root_of_rank(int rank, int roots, int ranks);
+/// Which ranks of a node read, ascending: rank 0 and others. `domains` tells the NUMA node of each
+/// rank, -1 where it is not bound to one. Roots are spread evenly over NUMA nodes, so that each
+/// fills memory that is near to it with the bandwidth of its own; and inside a NUMA node, or where
+/// ranks are not bound, evenly over the ranks. 1 <= roots <= ranks.
+std::vector<int> choose_roots(std::span<const int> domains, int roots);
 
 }  // namespace forebay

@@ -121,6 +121,21 @@ std::string Placement::to_text() const {
 
 std::vector<int> available_cores() { return available_cores(Topology()); }
 
+int numa_node_of_this_process() {
+  try {
+    const Topology topology;
+    const CpuSet cores;
+    const CpuSet nodes;
+    const bool bound =
+        hwloc_get_cpubind(topology.get(), cores.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
+        hwloc_cpuset_to_nodeset(topology.get(), cores.get(), nodes.get()) == 0;
+    if (!bound || hwloc_bitmap_weight(nodes.get()) != 1) return -1;
+    return hwloc_bitmap_first(nodes.get());
+  } catch (const Error&) {
+    return -1;  // placement is a matter of speed alone
+  }
+}
+
 void place_this_thread(const Placement& placement) {
   if (placement.cores.empty()) return;
   const Topology topology;

@@ -32,6 +32,10 @@ struct Placement {
 /// The cores on which this process may run (hwloc), ascending. Local; takes some milliseconds.
 std::vector<int> available_cores();
 
+/// The NUMA node (operating system number) that all cores of this process belong to; -1 when they
+/// belong to several or the machine does not tell. Local; takes some milliseconds.
+int numa_node_of_this_process();
+
 /// Binds the calling thread. Throws usage when a core is not available to this process.
 /// `shared` returns at once and does not even look at the machine.
 void place_this_thread(const Placement& placement);

@@ -91,7 +91,7 @@ class Pipeline {
 
   std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
   std::shared_ptr<Communicator> group_;  ///< the ranks that share the stage
-  RankGroups groups_;                    ///< of all ranks
+  std::vector<RankGroup> groups_;        ///< all of them
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   ReadSetup setup_;
   std::shared_ptr<FailureBoard> board_;

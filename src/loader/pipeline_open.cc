@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
 
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
@@ -48,6 +49,19 @@ FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value)
   read_first(*data.source, data.bulk.get(), index, sink);
   data.source->check_unchanged();
   return first;
+}
+
+/// What all ranks tell each other of where they are.
+struct RankPlace {
+  int leader = 0;   ///< the global rank of its group's rank 0
+  int roots = 1;    ///< of its group
+  int domain = -1;  ///< its NUMA node, where that matters
+};
+
+/// Where `value` stands in `values`, -1 if nowhere.
+int place_in(const std::vector<int>& values, int value) {
+  const auto at = std::ranges::find(values, value);
+  return at == values.end() ? -1 : static_cast<int>(at - values.begin());
 }
 
 std::uint64_t start_position(const std::vector<Segment>& done) {
@@ -104,27 +118,27 @@ void Pipeline::connect(Communicator& comm) {
   collectively(*comm_, [&] { setup_ = choose_setup(options_, node->size()); });
   group_ = setup_.baseline ? node->split(node->rank(), 0) : node;
   local_rank_ = group_->rank();
-  root_ = root_of_rank(local_rank_, setup_.roots, group_->size());
   find_groups();
   adapt_to_thread_level();
   start_progress();
   roots_ = comm_->split(root_ >= 0 ? 0 : 1, comm_->rank());
 }
 
-// Ranks of a group know each other by their leader, the group's rank 0.
 void Pipeline::find_groups() {
-  int leader = comm_->rank();
-  share_value(*group_, leader);
-  const std::vector<int> leaders = gather_all(*comm_, leader);
-  std::vector<int> seen;
-  for (std::size_t rank = 0; rank < leaders.size(); ++rank) {
-    const auto at = std::ranges::find(seen, leaders[rank]);
-    const auto group = static_cast<std::size_t>(at - seen.begin());
-    if (at == seen.end()) {
-      seen.push_back(leaders[rank]);
-      groups_.emplace_back();
-    }
-    groups_[group].push_back(static_cast<int>(rank));
+  RankPlace mine{.leader = comm_->rank(), .roots = setup_.roots};
+  share_value(*group_, mine.leader);
+  if (setup_.roots > 1) mine.domain = numa_node_of_this_process();
+  const auto places = gather_all(*comm_, mine);
+  std::map<int, std::vector<int>> domains;  // by leader, as `groups_` are in the end
+  std::map<int, RankGroup> groups;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    groups[places[rank].leader].ranks.push_back(static_cast<int>(rank));
+    domains[places[rank].leader].push_back(places[rank].domain);
+  }
+  for (auto& [leader, group] : groups) {
+    group.roots = choose_roots(domains[leader], places[static_cast<std::size_t>(leader)].roots);
+    if (leader == mine.leader) root_ = place_in(group.roots, local_rank_);
+    groups_.push_back(std::move(group));
   }
 }
 
@@ -224,7 +238,6 @@ void Pipeline::make_order() {
   const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
   collectively(*comm_, [&] {
     const StridedOrder plain(entries_, comm_->size(), options_.batch, 1, start);
-    const int roots = setup_.baseline ? 1 : options_.roots;
     if (options_.coalesce == 0) {
       options_.coalesce = 1;
       if (setup_.coalesce_by_memory) {
@@ -232,12 +245,12 @@ void Pipeline::make_order() {
             {.entries = entries_,
              .stored_bytes = stored_bytes_,
              .batch = options_.batch,
-             .node_share = RootMap(plain, groups_, roots).largest_share(),
+             .node_share = RootMap(plain, groups_).largest_share(),
              .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers)});
       }
     }
     const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start);
-    map_ = std::make_shared<const RootMap>(order, groups_, roots);
+    map_ = std::make_shared<const RootMap>(order, groups_);
     plan_ = &map_->plan_of_rank(comm_->rank());
     end_ = end_of(order, options_);
   });

@@ -2,21 +2,19 @@
 
 #include <algorithm>
 
-#include "comm/node_groups.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 
-RootMap::RootMap(const StridedOrder& order, RankGroups groups, int wanted_roots)
+RootMap::RootMap(const StridedOrder& order, std::vector<RankGroup> groups)
     : order_(order), groups_(std::move(groups)) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    const auto& ranks = groups_[group];
-    const int size = static_cast<int>(ranks.size());
-    const int roots = root_count(size, wanted_roots);
-    plans_.emplace_back(order, ranks, roots);
-    for (int root = 0; root < roots; ++root) {
-      const auto local_rank = static_cast<std::size_t>(root_rank(root, roots, size));
-      roots_.push_back({.rank = ranks[local_rank], .group = group, .local = root});
+    const auto& [ranks, roots] = groups_[group];
+    plans_.emplace_back(order, ranks, static_cast<int>(roots.size()));
+    for (std::size_t root = 0; root < roots.size(); ++root) {
+      roots_.push_back({.rank = ranks[static_cast<std::size_t>(roots[root])],
+                        .group = group,
+                        .local = static_cast<int>(root)});
     }
   }
   std::ranges::sort(roots_, {}, &Root::rank);
@@ -29,7 +27,8 @@ std::vector<Piece> RootMap::pieces(int root, const WindowPart& part) const {
 
 const WindowPlan& RootMap::plan_of_rank(int rank) const {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    if (std::ranges::find(groups_[group], rank) != groups_[group].end()) return plans_[group];
+    const auto& ranks = groups_[group].ranks;
+    if (std::ranges::find(ranks, rank) != ranks.end()) return plans_[group];
   }
   throw Error(ErrorKind::usage, "the rank is in no group that shares a stage");
 }

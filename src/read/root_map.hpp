@@ -10,14 +10,17 @@
 
 namespace forebay {
 
-/// The ranks of every group that shares a stage, each in its order there, by its first rank.
-using RankGroups = std::vector<std::vector<int>>;
+/// Ranks that share a stage.
+struct RankGroup {
+  std::vector<int> ranks;  ///< global, in their order there
+  std::vector<int> roots;  ///< those who read, as numbers in `ranks`, ascending
+};
 
 /// Immutable; safe from any thread.
 class RootMap {
  public:
-  /// `wanted_roots` a group: see root_count(). 1 <= the ranks of each group.
-  RootMap(const StridedOrder& order, RankGroups groups, int wanted_roots);
+  /// Every group has ranks and roots.
+  RootMap(const StridedOrder& order, std::vector<RankGroup> groups);
 
   const StridedOrder& order() const { return order_; }
   int roots() const { return static_cast<int>(roots_.size()); }
@@ -36,7 +39,7 @@ class RootMap {
   };
 
   StridedOrder order_;
-  RankGroups groups_;
+  std::vector<RankGroup> groups_;
   std::vector<WindowPlan> plans_;  ///< a group
   std::vector<Root> roots_;
 };

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <vector>
 
 #include "forebay/error.hpp"
 
@@ -12,18 +14,32 @@ namespace {
 
 TEST(NodeGroups, RootsAreDistinctAndTheFirstRankIsOne) {
   for (int ranks = 1; ranks <= 40; ++ranks) {
-    for (int roots = 1; roots <= ranks; ++roots) {
-      std::set<int> chosen;
-      for (int root = 0; root < roots; ++root) {
-        const int rank = root_rank(root, roots, ranks);
-        EXPECT_EQ(root_of_rank(rank, roots, ranks), root);
-        chosen.insert(rank);
+    for (int domains = 1; domains <= 5; ++domains) {
+      std::vector<int> domain(static_cast<std::size_t>(ranks));
+      for (int rank = 0; rank < ranks; ++rank)
+        domain[static_cast<std::size_t>(rank)] = rank % domains;
+      for (int roots = 1; roots <= ranks; ++roots) {
+        const auto chosen = choose_roots(domain, roots);
+        ASSERT_EQ(chosen.size(), static_cast<std::size_t>(roots));
+        EXPECT_EQ(std::set<int>(chosen.begin(), chosen.end()).size(), chosen.size());
+        EXPECT_TRUE(std::ranges::is_sorted(chosen));
+        EXPECT_EQ(chosen.front(), 0);
+        EXPECT_LT(chosen.back(), ranks);
       }
-      EXPECT_EQ(chosen.size(), static_cast<std::size_t>(roots));
-      EXPECT_TRUE(chosen.contains(0));
-      EXPECT_LT(*chosen.rbegin(), ranks);
     }
   }
+}
+
+TEST(NodeGroups, EveryNumaNodeGetsARootBeforeAnyGetsASecond) {
+  EXPECT_EQ(choose_roots(std::vector{0, 0, 0, 0, 1, 1, 1, 1}, 2), (std::vector{0, 4}));
+  EXPECT_EQ(choose_roots(std::vector{0, 0, 0, 0, 0, 0, 1, 1}, 2), (std::vector{0, 6}));
+  EXPECT_EQ(choose_roots(std::vector{1, 0, 1, 0}, 2), (std::vector{0, 1}));
+  EXPECT_EQ(choose_roots(std::vector{0, 0, 0, 0, 1, 1, 1, 1}, 4), (std::vector{0, 2, 4, 6}));
+}
+
+TEST(NodeGroups, RanksThatAreNotBoundAreTakenEvenly) {
+  EXPECT_EQ(choose_roots(std::vector(8, -1), 2), (std::vector{0, 4}));
+  EXPECT_EQ(choose_roots(std::vector(9, -1), 3), (std::vector{0, 3, 6}));
 }
 
 TEST(NodeGroups, OneRootUpTo16RanksTwoAboveUnlessToldOtherwise) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "comm/messages.hpp"
+#include "comm/node_groups.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"
 #include "tests/support/lmdb_builder.hpp"
@@ -34,14 +35,17 @@ Layout random_layout(std::mt19937_64& random, std::uint64_t least_entries,
   Layout layout;
   layout.entries = pick(least_entries, most_entries);
   const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), pick(0, 60));
-  RankGroups groups;
+  std::vector<RankGroup> groups;
   for (int begin = 0; begin < ranks;) {
     const int count = static_cast<int>(pick(1, ranks - begin));
-    groups.emplace_back(static_cast<std::size_t>(count));
-    std::iota(groups.back().begin(), groups.back().end(), begin);
+    RankGroup& group = groups.emplace_back();
+    group.ranks.resize(static_cast<std::size_t>(count));
+    std::iota(group.ranks.begin(), group.ranks.end(), begin);
+    group.roots = choose_roots(std::vector(group.ranks.size(), -1),
+                               static_cast<int>(pick(1, static_cast<std::uint64_t>(count))));
     begin += count;
   }
-  layout.map = std::make_shared<const RootMap>(order, groups, static_cast<int>(pick(0, 4)));
+  layout.map = std::make_shared<const RootMap>(order, groups);
   layout.first = pick(0, 12);
   layout.end = layout.first + pick(1, 12);
   return layout;
@@ -103,7 +107,8 @@ TEST(HandOff, EveryCursorThatIsSentIsReceivedAndLeadsOn) {
 
 TEST(HandOff, PlainOrderGoesFromRootToRootAndRoundTheDataSet) {
   const StridedOrder order(16, 2, 8);
-  const HandOffPlan plan(std::make_shared<const RootMap>(order, RankGroups{{0}, {1}}, 1), 0, 3);
+  const HandOffPlan plan(
+      std::make_shared<const RootMap>(order, std::vector<RankGroup>{{{0}, {0}}, {{1}, {0}}}), 0, 3);
   EXPECT_EQ(plan.legs(0, 0), (std::vector<Leg>{{0, 4, kNobody, 1}}));
   EXPECT_EQ(plan.legs(1, 0), (std::vector<Leg>{{4, 4, 0, 0}}));
   EXPECT_EQ(plan.legs(0, 1), (std::vector<Leg>{{8, 4, 1, 1}}));
