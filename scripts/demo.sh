@@ -2,7 +2,7 @@
 # From a fresh clone to a trained network: `make demo`.
 #
 # Packs Fashion-MNIST into LMDB, trains LeNet on 4 ranks twice, reading with the baseline (lmdb) and
-# with localized mmap (lmm), and shows where the time went. How data are read must not change what
+# with what `auto` chooses, and shows where the time went. How data are read must not change what
 # is computed, so both runs have to log the same losses, digit by digit. Everything lands in demo/.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -26,7 +26,7 @@ pack() { # pack SPLIT
 train() { # train STRATEGY: log in demo/STRATEGY.jsonl, output in demo/STRATEGY.txt
   say "training lenet on $ranks ranks, --strategy $1"
   scripts/mpirun.sh openmpi "$ranks" "$forebay" train demo/train.lmdb --test demo/test.lmdb \
-    --net lenet --batch 64 --epochs "$epochs" --strategy "$1" \
+    --net lenet --batch 64 --coalesce 16 --epochs "$epochs" --strategy "$1" \
     --mean 73 --scale 0.011 --lr 0.02 --lr-policy inv --gamma 0.002 \
     --checkpoint "demo/checkpoints-$1" --log "demo/$1.jsonl" --trace "demo/$1.trace.json" |
     tee "demo/$1.txt"
@@ -54,22 +54,22 @@ pack test
 
 start=$(date +%s)
 train lmdb
-train lmm
+train auto
 seconds=$(seconds_since "$start")
 
-say "where the time went: lmdb left, lmm right"
-paste <(breakdown lmdb) <(breakdown lmm) |
+say "where the time went: lmdb left, auto right"
+paste <(breakdown lmdb) <(breakdown auto) |
   awk -F '\t' '{ printf "%-70s | %s\n", $1, $2 }'
 
 say "results"
-cmp demo/lmdb.jsonl demo/lmm.jsonl || fail "the two strategies computed different losses"
-echo "loss curves: identical in $(grep -c '"event":"iteration"' demo/lmm.jsonl) iterations"
-accuracy=$(last_accuracy lmm)
+cmp demo/lmdb.jsonl demo/auto.jsonl || fail "the two strategies computed different losses"
+echo "loss curves: identical in $(grep -c '"event":"iteration"' demo/auto.jsonl) iterations"
+accuracy=$(last_accuracy auto)
 echo "test accuracy after $epochs epochs: $accuracy (goal: $goal)"
 echo "training time, both runs: $seconds s"
 echo "data sets: demo/train.lmdb demo/test.lmdb"
-echo "losses and accuracy: demo/lmdb.jsonl demo/lmm.jsonl"
-echo "timelines for https://ui.perfetto.dev: demo/lmdb.trace.json demo/lmm.trace.json"
-echo "checkpoints: demo/checkpoints-lmdb demo/checkpoints-lmm"
+echo "losses and accuracy: demo/lmdb.jsonl demo/auto.jsonl"
+echo "timelines for https://ui.perfetto.dev: demo/lmdb.trace.json demo/auto.trace.json"
+echo "checkpoints: demo/checkpoints-lmdb demo/checkpoints-auto"
 awk -v have="$accuracy" -v goal="$goal" 'BEGIN { exit !(have >= goal) }' ||
   fail "test accuracy $accuracy is below $goal"
