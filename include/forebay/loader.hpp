@@ -97,9 +97,9 @@ class Loader {
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.
   std::string explain() const;
-  /// What rank 0 reads for its first window: requests, sizes, bytes, memory, amplification; text for
-  /// people, or one JSON object. Empty without the option `explain`, off rank 0, and where records
-  /// are found by walking.
+  /// What rank 0 reads for its first window: requests, sizes, bytes, memory, amplification; text
+  /// for people, or one JSON object. Empty without the option `explain`, off rank 0, and where
+  /// records are found by walking.
   std::string plan(bool json = false) const;
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;

@@ -53,7 +53,7 @@ enum class ReadEngine : std::uint8_t { automatic, mmap, pread, uring };
 
 /// How roots take turns at the file system.
 enum class StaggerBy : std::uint8_t {
-  none,   ///< no turns at all
+  none,    ///< no turns at all
   token,   ///< each group of roots passes its tokens to the next (TOPC 2019, section 5.4)
   ticket,  ///< first come, first served, from one counter
 };

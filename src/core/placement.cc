@@ -126,9 +126,8 @@ int numa_node_of_this_process() {
     const Topology topology;
     const CpuSet cores;
     const CpuSet nodes;
-    const bool bound =
-        hwloc_get_cpubind(topology.get(), cores.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
-        hwloc_cpuset_to_nodeset(topology.get(), cores.get(), nodes.get()) == 0;
+    const bool bound = hwloc_get_cpubind(topology.get(), cores.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
+                       hwloc_cpuset_to_nodeset(topology.get(), cores.get(), nodes.get()) == 0;
     if (!bound || hwloc_bitmap_weight(nodes.get()) != 1) return -1;
     return hwloc_bitmap_first(nodes.get());
   } catch (const Error&) {

@@ -41,8 +41,7 @@ ReadPlan ExtentReader::locate(std::span<const SampleRun> runs) {
   return plan;
 }
 
-std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window,
-                                         bool in_turn) {
+std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window, bool in_turn) {
   const auto memory = stage_.take(root_, window, plan.bytes);
   requests_.clear();
   for (const PlannedRead& read : plan.reads) {

@@ -46,7 +46,8 @@ inline testing::AssertionResult agrees(lmdb::Replay replay, const lmdb::UniformL
 }
 
 inline testing::AssertionResult agrees(const lmdb::Recipe& recipe, lmdb::Database& database) {
-  return agrees(lmdb::Replay(recipe), lmdb::walk_layout(database), lmdb::recipe_facts(database).totals);
+  return agrees(lmdb::Replay(recipe), lmdb::walk_layout(database),
+                lmdb::recipe_facts(database).totals);
 }
 
 }  // namespace forebay::test
