@@ -45,7 +45,8 @@ struct Places {
 /// All zero at first. `stamp` tells two indexes of one place from each other.
 struct LeafIndex::Header {
   std::uint64_t stamp;
-  std::uint64_t filled;  ///< bytes
+  std::uint64_t filled;    ///< bytes
+  std::uint32_t give_ups;  ///< of the indexes that use this memory
 };
 
 struct LeafIndex::Leaf {
@@ -453,6 +454,10 @@ void LeafIndex::unpack(std::uint64_t first, std::uint64_t count, const ExtentByt
     last_key = page.node(at.records - 1).key;
     has_last_key = true;
   }
+}
+
+bool LeafIndex::give_up() {
+  return std::atomic_ref(header_->give_ups).fetch_add(1, std::memory_order_relaxed) == 0;
 }
 
 std::uint64_t LeafIndex::memory_bytes() const {
