@@ -43,7 +43,7 @@ std::vector<std::string> all_strategies() {
     if (name == "?") break;
     names.push_back(name);
   }
-  std::ranges::rotate(names, names.begin() + 1);
+  std::rotate(names.begin(), names.begin() + 1, names.end());
   return names;
 }
 
