@@ -12,7 +12,6 @@ namespace forebay {
 namespace {
 
 using lmdb::Cursor;
-using lmdb::LeafRun;
 using lmdb::PageNumber;
 
 LocatedLeaf leaf_at(lmdb::Database& database, Cursor cursor) {

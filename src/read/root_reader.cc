@@ -43,7 +43,7 @@ class RootReader::Work {
   bool read_windows();
   std::optional<Interval> wait_for_buffer(std::uint64_t window);
   void trace(const char* what, std::int64_t begin_ns, std::uint64_t window);
-  void leave();
+  void leave() const;
   void end_with(const Error& error);
 
   RootReaderParts parts_;
@@ -83,7 +83,7 @@ void RootReader::Work::trace(const char* what, std::int64_t begin_ns, std::uint6
   parts_.trace->add_span(what, begin_ns, now_ns(), window);
 }
 
-void RootReader::Work::leave() {
+void RootReader::Work::leave() const {
   parts_.reader->leave();
   parts_.turns->leave();
 }
