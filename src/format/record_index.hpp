@@ -58,6 +58,9 @@ class RecordIndex {
   /// Throws IndexMismatch; corrupt, unsupported.
   virtual void unpack(std::uint64_t first, std::uint64_t count, const ExtentBytes& bytes,
                       const RecordSink& sink) = 0;
+  /// Notes that the index was found to be wrong. Returns whether this is the first to note it among
+  /// those that share its memory, which is who warns of it.
+  virtual bool give_up() { return true; }
   /// Memory that the index takes now, in bytes.
   virtual std::uint64_t memory_bytes() const = 0;
 };

@@ -68,9 +68,10 @@ void ExtentReader::unpack(std::span<const SampleRun> runs, const PlannedBytes& b
 
 void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
   if (!parts_.replace) throw mismatch;
-  log(LogLevel::warning, "the index does not fit the data and is not used: {}", mismatch.what());
-  auto another = std::exchange(parts_.replace, nullptr);
-  parts_.index = another();
+  log(parts_.index->give_up() ? LogLevel::warning : LogLevel::info,
+      "the index does not fit the data and is not used: {}", mismatch.what());
+  const auto another = std::exchange(parts_.replace, nullptr);
+  given_up_ = std::exchange(parts_.index, another());
 }
 
 void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index,

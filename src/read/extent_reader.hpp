@@ -54,6 +54,7 @@ class ExtentReader final : public PieceReader {
   void give_up_index(const IndexMismatch& mismatch);
 
   ExtentReaderParts parts_;
+  std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
   const WindowPlan& plan_;
   Stage& stage_;
   int root_;

@@ -55,20 +55,26 @@ LocateLimits LocateLimits::of(const lmdb::Database& database) {
 }
 
 std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries) {
-  std::vector<SampleRange> runs;
+  std::vector<SampleRange> cut;
   for (const Piece& piece : pieces) {
     for (std::uint64_t done = 0; done < piece.count;) {
       const std::uint64_t first = (piece.position + done) % entries;
       const std::uint64_t count = std::min(piece.count - done, entries - first);
-      if (!runs.empty() && first != 0 && runs.back().first + runs.back().count == first) {
-        runs.back().count += count;
-      } else {
-        runs.push_back({.first = first, .count = count});
-      }
+      cut.push_back({.first = first, .count = count});
       done += count;
     }
   }
-  return runs;
+  std::ranges::sort(cut, {}, &SampleRange::first);
+  std::vector<SampleRange> joined;
+  for (const SampleRange& range : cut) {
+    if (joined.empty() || joined.back().first + joined.back().count < range.first) {
+      joined.push_back(range);
+      continue;
+    }
+    SampleRange& last = joined.back();
+    last.count = std::max(last.first + last.count, range.first + range.count) - last.first;
+  }
+  return joined;
 }
 
 std::vector<LocatedPiece> walk_pieces(lmdb::Database& database, Cursor& cursor,

@@ -62,7 +62,8 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-/// The samples behind `pieces`: joined where they go on, cut where the data set begins anew.
+/// The samples behind `pieces`, each once although the data set may recur in them: ascending, and
+/// joined where they meet.
 std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries);
 
 /// Walks the tree over the samples of each run, which lie inside the data set. `cursor` is where

@@ -193,12 +193,14 @@ def use_private_shared_memory(size="4g"):
 
 
 class AcceptanceCase(unittest.TestCase):
-    """A scratch directory, and the promise that no test leaves shared memory behind."""
+    """A scratch directory, which holds the cache of sidecars as well, and the promise that no test
+    leaves shared memory behind."""
 
     @classmethod
     def setUpClass(cls):
         cls.scratch = tempfile.mkdtemp(prefix="forebay-acceptance-")
         cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
+        os.environ["XDG_CACHE_HOME"] = os.path.join(cls.scratch, "cache")
 
     def setUp(self):
         self._segments_before = own_segments()

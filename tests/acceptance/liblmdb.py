@@ -16,6 +16,7 @@ NOSYNC = 0x10000
 RDONLY = 0x20000
 WRITEMAP = 0x80000
 NOLOCK = 0x400000
+NOTLS = 0x200000
 
 RESERVE = 0x10000
 APPEND = 0x20000
@@ -55,6 +56,8 @@ _lmdb.mdb_cursor_close.restype = None
 _xxhash = _library("xxhash", "libxxhash.so.0")
 _xxhash.XXH3_64bits.restype = ctypes.c_uint64
 _xxhash.XXH3_64bits.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_xxhash.XXH3_64bits_withSeed.restype = ctypes.c_uint64
+_xxhash.XXH3_64bits_withSeed.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64]
 
 
 class LmdbError(Exception):
@@ -173,6 +176,10 @@ class Record:
 
 def xxh3(data):
     return f"{_xxhash.XXH3_64bits(data, len(data)):016x}"
+
+
+def xxh3_seeded(data, seed):
+    return _xxhash.XXH3_64bits_withSeed(data, len(data), seed)
 
 
 def split_name(dataset):

@@ -1,60 +1,99 @@
 #!/usr/bin/python3
 """`forebay samples` equals liblmdb's own cursor walk, dealt by the strided order, line by line.
 
-Every database that make_test_databases writes meets every strategy; ranks, virtual nodes, batch
-sizes, coalescing and kinds of stage are combined so that each pair of values meets at least once. The full product
-would take hours of process starts: FOREBAY_TEST_SCALE=k runs k such sets, drawn differently.
+Every database that make_test_databases writes meets every way to locate records. All other knobs
+(strategy, engine, roots, coalescing, staggering, buffers, sizes, ranks, virtual nodes, sidecar or
+none) are drawn so that each pair of values meets at least once. The full product would take days of
+process starts: FOREBAY_TEST_SCALE=k runs k such sets, drawn differently.
 """
 
+import functools
 import itertools
+import json
 import os
 import random
+import re
 import subprocess
-from dataclasses import dataclass
+import tempfile
 
 import launch
 import liblmdb
 import order_model
 
-RANKS = (1, 2, 3, 4, 7)
-NODES = (None, 1, 2, 3)
-BATCHES = ("ranks", "uneven", "prime", "third", "beyond")
-COALESCE = (1, 2, 5)
-STRATEGIES = ("lmdb", "lmm --engine mmap", "lmm --engine pread")
-STAGES = ("", "--buffers 1", "--buffers 5", "--roots 2", "--roots 3 --stage mpi", "--stage mpi")
-MOST_LINES = 3000            # a case delivers about this many samples ...
-MOST_BYTES = 1 << 30         # ... and at most about this many bytes
-MOST_ITERATIONS = 250        # each prints with a gather over all ranks: milliseconds on few cores
+KNOBS = {
+    "strategy": ("auto", "lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov", "lmm-dio-prov-coal",
+                 "lmm-dio-prov-coal-stag"),
+    "locate": ("auto", "seek", "handoff", "scatter", "scan", "provenance"),
+    "engine": ("auto", "mmap", "pread", "uring", "uring --direct on"),
+    "sidecar": (True, False),
+    "ranks": (1, 2, 3, 4, 5, 8),
+    "nodes": (None, 1, 2, 3, 4),
+    "roots": (0, 1, 2, 3),
+    "batch": ("ranks", "uneven", "prime", "third", "beyond"),
+    "coalesce": (1, 2, 5, 16, 64),
+    "stagger": ("", "off", "measure", *(f"{n} --stagger-by {by}" for n in (1, 2, 3, 4)
+                                        for by in ("token", "ticket"))),
+    "buffers": (1, 2, 3),
+    "sizes": ("", "--gap-bytes 0", "--gap-bytes 16MiB", "--request-bytes 4KiB", "--depth 1",
+              "--request-bytes 64KiB --depth 3 --stage mpi"),
+}
+STRATEGY_LOCATES = {"auto": "provenance", "lmdb": "baseline", "lmm": "seek", "lmm-dm": "handoff",
+                    "lmm-dio": "scatter"}  # the others: provenance
+WAYS = ("baseline", *KNOBS["locate"][1:])
+BASELINE_EVERY = 3           # the oldest way meets only every third database in a set
+MOST_LINES = 2000            # a case delivers about this many samples ...
+MOST_BYTES = 1 << 29         # ... at most about this many bytes, a third of them in a window
+MOST_ITERATIONS = 140        # each prints with a gather over all ranks: milliseconds on few cores
 
 
-@dataclass(frozen=True)
-class Case:
-    dataset: str
-    strategy: str
-    ranks: int
-    nodes: int
-    batch: str
-    coalesce: int
-    stage: str
+def way_of(case):
+    """How this case locates records."""
+    if case["strategy"] == "lmdb":
+        fits = case["locate"] in ("auto", "seek") and case["engine"] in ("auto", "mmap")
+        return "baseline" if fits else None
+    if case["locate"] != "auto":
+        return case["locate"]
+    return STRATEGY_LOCATES.get(case["strategy"], "provenance")
 
-    def pairs(self):
-        values = tuple(vars(self).items())
-        return set(itertools.combinations(values, 2))
+
+def pairs_of(case):
+    return set(itertools.combinations(case.items(), 2))
+
+
+def is_possible(case):
+    return way_of(case) and not (case["nodes"] or 1) > case["ranks"]
+
+
+def draw(generator, way):
+    while True:
+        case = {knob: generator.choice(values) for knob, values in KNOBS.items()}
+        if is_possible(case) and way_of(case) == way:
+            return case
+
+
+@functools.cache
+def possible_pairs():
+    """Every pair of values that some case can have."""
+    generator, pairs = random.Random(0), set()
+    for _ in range(3000):
+        for way in WAYS:
+            pairs |= pairs_of(draw(generator, way))
+    return frozenset(pairs)
 
 
 def covering_cases(datasets, seed):
-    """Every data set with every strategy; the other values greedily, rarest pairs first."""
+    """(data set, case) for every data set and way; the knobs greedily, pairs not yet met first."""
     generator = random.Random(seed)
-    covered, cases = set(), []
-    rows = list(itertools.product(datasets, STRATEGIES))
+    left, cases = set(possible_pairs()), []
+    rows = [(dataset, way) for i, dataset in enumerate(datasets) for way in WAYS
+            if way != "baseline" or (i + seed) % BASELINE_EVERY == 0]
     generator.shuffle(rows)
-    rest = list(itertools.product(RANKS, NODES, BATCHES, COALESCE, STAGES))
-    for dataset, strategy in rows:
-        candidates = [Case(dataset, strategy, *values) for values in generator.sample(rest, 60)]
-        best = max(candidates, key=lambda case: len(case.pairs() - covered))
-        covered |= best.pairs()
-        cases.append(best)
-    return cases
+    for dataset, way in rows:
+        best = max((draw(generator, way) for _ in range(40)),
+                   key=lambda case: len(pairs_of(case) & left))
+        left -= pairs_of(best)
+        cases.append((dataset, best))
+    return cases, left
 
 
 def smallest_prime_from(number):
@@ -76,10 +115,19 @@ def batch_size(kind, entries, ranks):
 
 
 def make_databases(directory):
-    """Path (path#name for a named database) of everything that make_test_databases writes."""
+    """{name: path (path#name for a named database)} of all that make_test_databases writes."""
+    os.mkdir(directory)
     listing = subprocess.run([os.path.join(launch.TOOLS, "make_test_databases"), directory],
                              check=True, capture_output=True, text=True).stdout
-    return [line.split("\t")[1] for line in listing.splitlines()]
+    return dict(line.split("\t") for line in listing.splitlines())
+
+
+def flags_of(case):
+    """The options of a case that change how samples are read, and nothing that is delivered."""
+    flags = ["--strategy", case["strategy"], "--locate", case["locate"],
+             "--engine", *case["engine"].split(), "--roots", case["roots"],
+             "--buffers", case["buffers"], *case["sizes"].split()]
+    return flags + (["--stagger", *case["stagger"].split()] if case["stagger"] else [])
 
 
 class SamplesEqualOracle(launch.AcceptanceCase):
@@ -87,51 +135,82 @@ class SamplesEqualOracle(launch.AcceptanceCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        directory = os.path.join(cls.scratch, "databases")
-        os.mkdir(directory)
-        cls.records = {dataset: liblmdb.walk(dataset) for dataset in make_databases(directory)}
-        cls.filled = [dataset for dataset, records in cls.records.items() if records]
+        cls.paths = {sidecar: make_databases(os.path.join(cls.scratch, f"sidecars-{sidecar}"))
+                     for sidecar in (True, False)}
+        cls.records = {name: liblmdb.walk(path) for name, path in cls.paths[True].items()}
+        cls.filled = [name for name, records in cls.records.items() if records]
+        cls.forms = {name: cls.make_sidecar(cls.paths[True][name]) for name in cls.filled}
 
-    def run_case(self, case):
-        records = self.records[case.dataset]
-        batch = batch_size(case.batch, len(records), case.ranks)
+    @staticmethod
+    def make_sidecar(path):
+        result = launch.run("provenance", path, "--json")
+        assert result.code == 0, result.err
+        return json.loads(result.out)["form"]
+
+    def run_case(self, dataset, case):
+        records, ranks, coalesce = self.records[dataset], case["ranks"], case["coalesce"]
+        batch = batch_size(case["batch"], len(records), ranks)
         mean = sum(record.bytes for record in records) / len(records)
-        lines = min(MOST_LINES, max(MOST_BYTES / max(mean, 1), case.ranks))
+        lines = min(MOST_LINES, max(MOST_BYTES / max(mean, 1), ranks))
         iterations = max(1, min(int(lines / batch), MOST_ITERATIONS,
-                                3 * len(records) // batch + 2 * case.coalesce))
-        arguments = ["--batch", batch, "--iterations", iterations, "--coalesce", case.coalesce,
-                     "--strategy", *case.strategy.split(), *case.stage.split()]
-        env = {}
-        if case.nodes:
-            env["FOREBAY_RANKS_PER_NODE"] = -(-case.ranks // case.nodes)
-        # One rank also runs without a launcher: that is how most people try the command.
-        ranks = 0 if case.ranks == 1 and case.nodes is None else case.ranks
-        result = launch.run("samples", case.dataset, *arguments, ranks=ranks, env=env)
-        self.assert_lines(result, order_model.expected_lines(records, case.ranks, batch,
-                                                             case.coalesce, iterations))
+                                3 * len(records) // batch + 2 * coalesce))
+        # A cache of its own: no case finds what another one has left there.
+        with tempfile.TemporaryDirectory(dir=self.scratch) as cache:
+            env = {"XDG_CACHE_HOME": cache}
+            if case["nodes"]:
+                env["FOREBAY_RANKS_PER_NODE"] = -(-ranks // case["nodes"])
+            # One rank also runs without a launcher: that is how most people try the command.
+            result = launch.run("samples", self.paths[case["sidecar"]][dataset], "--batch", batch,
+                                "--iterations", iterations, "--coalesce", coalesce,
+                                *flags_of(case), env=env,
+                                ranks=0 if ranks == 1 and case["nodes"] is None else ranks)
+        self.assert_lines(result, order_model.expected_lines(records, ranks, batch, coalesce,
+                                                             iterations))
+        self.assertNotIn("forebay: warning", result.err)
 
-    def test_there_are_enough_databases(self):
+    def test_there_are_enough_databases_and_both_forms_of_sidecars(self):
         self.assertGreaterEqual(len(self.records), 30)
+        self.assertGreaterEqual(list(self.forms.values()).count("recipe"), 8)
+        self.assertGreaterEqual(list(self.forms.values()).count("table"), 20)
 
     def test_pairwise_combinations(self):
         for seed in range(launch.SCALE):
-            for case in covering_cases(self.filled, seed):
-                with self.subTest(**vars(case)):
-                    self.run_case(case)
+            cases, left = covering_cases(self.filled, seed)
+            self.assertFalse(left, "some pairs of values never meet: draw more cases")
+            for dataset, case in cases:
+                with self.subTest(dataset=dataset, **case):
+                    self.run_case(dataset, case)
 
-    def test_whole_epochs_of_every_database(self):
-        for dataset in self.filled:
+    def test_whole_epochs(self):
+        every = 1 if launch.SCALE > 1 else 4
+        for dataset in self.filled[::every]:
             records = self.records[dataset]
             batch, coalesce, epochs = max(2, min(len(records) - 1, 97)), 2, 1
             with self.subTest(dataset=dataset):
                 iterations = order_model.iterations_of(epochs, len(records), 2, batch, coalesce)
-                result = launch.run("samples", dataset, "--batch", batch, "--epochs", epochs,
-                                    "--coalesce", coalesce, ranks=2)
+                result = launch.run("samples", self.paths[False][dataset], "--batch", batch,
+                                    "--epochs", epochs, "--coalesce", coalesce, ranks=2)
                 self.assert_lines(result, order_model.expected_lines(records, 2, batch, coalesce,
                                                                      iterations))
 
+    def test_coalescing_by_memory_is_a_coalescing_like_any_other(self):
+        """What `auto` picks depends on the machine, so it is asked for and then asked of."""
+        for dataset in ("mixed_sizes", "in_order"):
+            with self.subTest(dataset=dataset):
+                path, records = self.paths[True][dataset], self.records[dataset]
+                arguments = ("samples", path, "--batch", 20, "--strategy", "lmm-dio-prov-coal")
+                plan = launch.run(*arguments, "--explain", "--json", ranks=2)
+                self.assertEqual(plan.code, 0, plan.err)
+                said = json.loads(plan.out)["explain"]
+                coalesce = int(re.search(r"C = (\d+)", said)[1])
+                self.assertGreater(coalesce, 1, said)
+                result = launch.run(*arguments, "--coalesce", coalesce, "--iterations",
+                                    2 * coalesce + 1, ranks=2)
+                self.assert_lines(result, order_model.expected_lines(records, 2, 20, coalesce,
+                                                                     2 * coalesce + 1))
+
     def test_output_file_holds_what_would_be_printed(self):
-        dataset = self.filled[0]
+        dataset = self.paths[True][self.filled[0]]
         arguments = ["samples", dataset, "--batch", "5", "--iterations", "3"]
         printed = launch.run(*arguments, ranks=2)
         written = launch.run(*arguments, "--output", self.path("lines"), ranks=2)
@@ -140,10 +219,10 @@ class SamplesEqualOracle(launch.AcceptanceCase):
             self.assertEqual(lines.read(), printed.out)
 
     def test_an_empty_database_is_named_and_never_waited_for(self):
-        empty = [dataset for dataset, records in self.records.items() if not records]
+        empty = [self.paths[True][name] for name, records in self.records.items() if not records]
         self.assertTrue(empty)
         for dataset in empty:
-            for strategy in ("lmdb", "lmm"):
+            for strategy in KNOBS["strategy"]:
                 with self.subTest(dataset=dataset, strategy=strategy):
                     result = launch.run("samples", dataset, "--batch", "4", "--iterations", "1",
                                         "--strategy", strategy, ranks=2)

@@ -150,10 +150,13 @@ TEST(ExtentMessage, MutatedMessagesAreRefusedOrHarmless) {
   EXPECT_GT(accepted, 0);
 }
 
-TEST(SampleRanges, AreJoinedAndCutAtTheEndOfTheDataSet) {
+TEST(SampleRanges, HoldEachSampleOnceWhereTheDataSetRecurs) {
   const std::vector<Piece> pieces{{8, 4, 0}, {12, 10, 4}};
-  EXPECT_EQ(sample_ranges(pieces, 10), (std::vector<SampleRange>{{8, 2}, {0, 10}, {0, 2}}));
+  EXPECT_EQ(sample_ranges(pieces, 10), (std::vector<SampleRange>{{0, 10}}));
+  EXPECT_EQ(sample_ranges(pieces, 15), (std::vector<SampleRange>{{0, 7}, {8, 7}}));
   EXPECT_EQ(sample_ranges(pieces, 100), (std::vector<SampleRange>{{8, 14}}));
+  const std::vector<Piece> apart{{8, 4, 0}, {15, 4, 4}};
+  EXPECT_EQ(sample_ranges(apart, 10), (std::vector<SampleRange>{{0, 2}, {5, 5}}));
 }
 
 TEST(ExtentLink, CarriesAWindowToItsRoot) {

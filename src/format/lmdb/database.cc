@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kAttempts = 20;
 constexpr std::size_t kNamesInMessage = 20;
+// A deeper main tree is hardly one of named databases, and whoever reads one of these is told then.
+constexpr unsigned kDeepestContainer = 2;
 
 std::string to_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -47,7 +49,9 @@ std::string joined(std::vector<std::string> names) {
 }
 
 void refuse_container(Tree& main, const std::string& file) {
-  // A main database that starts with a plain record is a data set; this keeps open cheap.
+  // A main database that starts with a plain record is a data set; this keeps open cheap, and so
+  // does leaving a large tree alone: where a sidecar is, opening reads no page of it.
+  if (main.header().depth > kDeepestContainer) return;
   const auto names = list_names(main, true);
   if (names.empty()) return;
   throw Error(ErrorKind::usage,

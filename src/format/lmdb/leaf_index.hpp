@@ -31,6 +31,7 @@ class LeafIndex final : public RecordIndex {
   void extents(std::uint64_t first, std::uint64_t count, std::vector<Extent>& out) override;
   void unpack(std::uint64_t first, std::uint64_t count, const ExtentBytes& bytes,
               const RecordSink& sink) override;
+  bool give_up() override { return store_.give_up(); }
   /// Memory in use: the filled part of the shared memory (counted once, whoever filled it), and the
   /// producer's own.
   std::uint64_t memory_bytes() const override { return store_.memory_bytes(); }

@@ -42,7 +42,8 @@ struct Places {
 /// All zero at first. `stamp` tells two indexes of one place from each other.
 struct LeafStore::Header {
   std::uint64_t stamp;
-  std::uint64_t filled;  ///< bytes
+  std::uint64_t filled;    ///< bytes
+  std::uint32_t give_ups;  ///< of the indexes that use this memory
 };
 
 struct LeafStore::Leaf {
@@ -300,6 +301,10 @@ bool LeafStore::touched(const LeafPosition& position) const {
 
 void LeafStore::touch(const LeafPosition& position) {
   std::atomic_ref(leaves_[position.leaf].mark).store(kTouched, std::memory_order_relaxed);
+}
+
+bool LeafStore::give_up() {
+  return std::atomic_ref(header_->give_ups).fetch_add(1, std::memory_order_relaxed) == 0;
 }
 
 std::uint64_t LeafStore::memory_bytes() const {

@@ -85,6 +85,8 @@ class LeafStore {
   const TreeFacts& facts() const { return facts_; }
   const LeafProducer& producer() const { return *producer_; }
   const DamageExplainer& explainer() const { return *explainer_; }
+  /// Whether this is the first index over this memory to be given up.
+  bool give_up();
   std::uint64_t memory_bytes() const;
 
   /// Throws IndexMismatch naming the page; io or changed where that explains it.

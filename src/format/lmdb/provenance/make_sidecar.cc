@@ -9,11 +9,20 @@
 namespace forebay::lmdb {
 namespace {
 
+/// Whether all nodes take the same room on their leaves, as far as the ranges of sizes tell.
+bool nodes_are_equal(const LayoutSurvey& survey) {
+  const bool inside = !survey.layout.has_runs();  // the values are
+  const std::uint64_t least = survey.keys.least + (inside ? survey.values.least : 0);
+  const std::uint64_t most = survey.keys.most + (inside ? survey.values.most : 0);
+  return (least + 1) / 2 == (most + 1) / 2;  // nodes begin at even places
+}
+
 std::string why_no_recipe(const LayoutSurvey& survey) {
   if (survey.table.samples() == 0) return "there are no records";
-  if (!survey.layout.uniform()) {
-    return fmt::format("the records do not all take the same room (values of {} to {} bytes)",
-                       survey.values.least, survey.values.most);
+  if (!survey.layout.uniform() || !nodes_are_equal(survey)) {
+    return fmt::format(
+        "the records do not all take the same room (keys of {} to {} bytes, values of {} to {})",
+        survey.keys.least, survey.keys.most, survey.values.least, survey.values.most);
   }
   return "no replay of LMDB's allocator gives this layout: it was not built in key order from an "
          "empty file with even commits and no reader open";
