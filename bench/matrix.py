@@ -75,8 +75,8 @@ def _read(full, data, storage):
     for nodes, ranks in shapes:
         yield _configuration(data, storage, "strong", nodes, ranks, data.batch)
     if full or storage == PFS:
-        # The same samples in iterations of two a rank: many small ones, so fewer samples in all.
-        small = _part(data, 25_600 if data.batch == 640 else 512)
+        # Iterations of two samples a rank are many and small, so fewer samples in all.
+        small = _part(data, (25_600 if full else 5_120) // (1 if data.batch == 640 else 40))
         for nodes, ranks in shapes:
             yield _configuration(small, storage, "weak", nodes, ranks, 2 * nodes * ranks)
     nodes, ranks = shapes[-1]

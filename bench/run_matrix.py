@@ -45,7 +45,7 @@ def parse_arguments():
                         default=["local", "pfs", "train"])
     parser.add_argument("--scaling", choices=("strong", "weak", "seek", "blocks"), nargs="+",
                         default=["strong", "weak", "seek", "blocks"])
-    parser.add_argument("--repetitions", type=int, help="of every run (default: 3, full: 5)")
+    parser.add_argument("--repetitions", type=int, help="of every run (default: 2, full: 5)")
     parser.add_argument("--strategies", help="as forebay bench read takes them (default: all)")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds a configuration")
     parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
@@ -106,7 +106,7 @@ class Matrix:
     def _repetitions(self, configuration):
         if configuration.scaling in ("seek", "blocks"):
             return 1
-        return self.options.repetitions or (5 if self.options.full else 3)
+        return self.options.repetitions or (5 if self.options.full else 2)
 
     def make_data(self, configurations):
         for data in {configuration.data.name: configuration.data

@@ -1,4 +1,7 @@
-"""forebay bench read alone and on two ranks, and the driver of the benchmarks. No test looks at a clock."""
+"""forebay bench read alone and on two ranks, and the driver of the benchmarks.
+
+No test looks at a clock.
+"""
 
 import json
 import os
@@ -26,7 +29,8 @@ class BenchTest(CommandTest):
     def bench(self, *arguments, ranks=0, env=None):
         """The results of a run that must succeed."""
         result = launch.run("bench", "read", self.path("set"), "--batch", 40, "--json",
-                            self.path("results.json"), *arguments, ranks=ranks, env=env, timeout=120)
+                            self.path("results.json"), *arguments, ranks=ranks, env=env,
+                            timeout=120)
         self.assertEqual(result.code, 0, result.err)
         self.text = result.out
         with open(self.path("results.json"), encoding="utf-8") as file:
@@ -53,7 +57,8 @@ class Read(BenchTest):
         self.assertEqual([row["strategy"] for row in results["summary"]], strategies)
         for row in results["summary"]:
             for name in ("seconds", "delivered_mb_per_second", "delivered_over_plain",
-                         "file_bytes_over_plain", "seek_seconds", "read_seconds", "skew_seconds",
+                         "file_bytes_over_plain", "open_seconds", "seek_seconds", "read_seconds",
+                         "skew_seconds",
                          "exposed_seconds", "voluntary_switches", "first_batch_ms",
                          "read_amplification", "asleep_share"):
                 spread = row[name]
@@ -80,13 +85,14 @@ class Read(BenchTest):
         self.check_runs(results, strategies, 2)
         self.check_summary(results, strategies)
         self.check_verified(results, strategies)
-        for word in ("delivered/plain", "file bytes/plain", "amplification", "verified", *strategies):
+        for word in ("delivered/plain", "file bytes/plain", "amplification", "verified",
+                     *strategies):
             self.assertIn(word, self.text)
 
     def test_two_ranks_on_two_nodes(self):
         names = ["lmdb", "lmm", "auto"]
-        results = self.bench("--repetitions", 1, "--strategies", ",".join(names), "--compute", "sum",
-                             ranks=2, env={"FOREBAY_RANKS_PER_NODE": 1})
+        results = self.bench("--repetitions", 1, "--strategies", ",".join(names), "--compute",
+                             "sum", ranks=2, env={"FOREBAY_RANKS_PER_NODE": 1})
         self.assertEqual((results["ranks"], results["nodes"]), (2, 2))
         self.check_runs(results, names, 1)
         self.check_verified(results, names)
@@ -147,8 +153,8 @@ class Read(BenchTest):
         if not options and os.access("/proc/sys/vm/drop_caches", os.W_OK):
             self.skipTest("everybody may drop caches here")
         self.succeed("bench", "read", "--help", **options)
-        self.fail("bench", "read", self.path("set"), "--batch", 8, "--cold", code=2, naming="--cold",
-                  **options)
+        self.fail("bench", "read", self.path("set"), "--batch", 8, "--cold", code=2,
+                  naming="--cold", **options)
 
 
 class Driver(CommandTest):

@@ -31,8 +31,7 @@ class ReadBench {
     if (options().seek_only) {
       seek();
     } else {
-      leave_out_what_does_not_fit();
-      if (options().verify) verify();
+      try_all();
       measure();
     }
     if (options().block_sizes) sweep();
@@ -74,20 +73,16 @@ class ReadBench {
                     std::max(kLeastPlainBytes, static_cast<std::uint64_t>(std::min(bytes, size))));
   }
 
-  /// Whoever asked for all strategies gets those that work here; a strategy asked for by name
-  /// has to.
-  void leave_out_what_does_not_fit() {
+  /// Tries every variant once, aside of what is timed. Whoever asked for all strategies gets those
+  /// that work here; a strategy asked for by name has to.
+  void try_all() {
+    Verification verification(comm_, options().dataset);
+    auto progress = make_progress("verifying", variants_.size());
+    std::uint64_t tried = 0;
     std::erase_if(variants_, [&](const Variant& variant) {
-      try {
-        Loader::open(comm_, options().dataset, variant.options);
-        return false;
-      } catch (const Error& error) {
-        const bool elsewhere_too =
-            error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::usage;
-        if (!options().strategies.empty() || elsewhere_too) throw;
-        results_.skipped.push_back({variant.name, error.what()});
-        return true;
-      }
+      const bool left_out = !fits(variant, verification);
+      if (progress) progress->update(++tried);
+      return left_out;
     });
     if (variants_.empty()) {
       throw Error(ErrorKind::unsupported, "no strategy can open the data set",
@@ -96,18 +91,29 @@ class ReadBench {
     for (const Variant& variant : variants_) results_.variants.push_back(variant.name);
   }
 
-  void verify() {
-    Verification verification(comm_, options().dataset);
-    auto progress = make_progress("verifying", variants_.size());
-    for (const Variant& variant : variants_) {
-      const Verified& verified = results_.verified.emplace_back(verification.check(variant));
-      if (!verified.agrees()) {
-        throw Error(ErrorKind::corrupt,
-                    fmt::format("{} delivers other data than the baseline", variant.name),
-                    "this is a fault of Forebay: please report it", {.file = options().dataset});
+  bool fits(const Variant& variant, Verification& verification) {
+    try {
+      if (options().verify) {
+        verify(variant, verification);
+      } else {
+        Loader::open(comm_, options().dataset, variant.options);
       }
-      if (progress) progress->update(results_.verified.size());
+      return true;
+    } catch (const Error& error) {
+      const bool elsewhere_too =
+          error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::usage;
+      if (!options().strategies.empty() || elsewhere_too) throw;
+      results_.skipped.push_back({variant.name, error.what()});
+      return false;
     }
+  }
+
+  void verify(const Variant& variant, Verification& verification) {
+    const Verified& verified = results_.verified.emplace_back(verification.check(variant));
+    if (verified.agrees()) return;
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} delivers other data than the baseline", variant.name),
+                "this is a fault of Forebay: please report it", {.file = options().dataset});
   }
 
   void measure() {

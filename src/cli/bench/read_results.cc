@@ -140,7 +140,8 @@ class Row {
       consumers.push_back(Json::parse(forebay::to_json(rank)));
       if (reads(rank)) readers.push_back(consumers.back());
     }
-    for (const char* name : {"seek_seconds", "read_seconds", "turn_seconds", "wait_seconds"}) {
+    for (const char* name :
+         {"open_seconds", "seek_seconds", "read_seconds", "turn_seconds", "wait_seconds"}) {
       put(name, mean(readers, name));
     }
     for (const char* name : {"exposed_seconds", "skew_seconds"}) put(name, mean(consumers, name));

@@ -60,17 +60,18 @@ std::string rates(const Json& summary) {
 }
 
 std::string times(const Json& summary) {
-  Table table{{"seconds", "total", "seek", "read", "turn", "reader waits", "exposed", "skew"}};
+  Table table{
+      {"seconds", "total", "open", "seek", "read", "turn", "reader waits", "exposed", "skew"}};
   for (const Json& row : summary) {
     std::vector<std::string> cells{row["strategy"]};
-    for (const char* name : {"seconds", "seek_seconds", "read_seconds", "turn_seconds",
-                             "wait_seconds", "exposed_seconds", "skew_seconds"}) {
+    for (const char* name : {"seconds", "open_seconds", "seek_seconds", "read_seconds",
+                             "turn_seconds", "wait_seconds", "exposed_seconds", "skew_seconds"}) {
       cells.push_back(fmt::format("{:.3f}", median_of(row, name)));
     }
     table.push_back(std::move(cells));
   }
   return layout(table) +
-         "seek to reader waits: mean of the reading ranks; exposed, skew: mean of all ranks\n\n";
+         "open to reader waits: mean of the reading ranks; exposed, skew: mean of all ranks\n\n";
 }
 
 std::string counts(const Json& summary) {

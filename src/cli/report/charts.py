@@ -19,8 +19,9 @@ plot.rcParams.update({
 # Distinguishable without colour vision (Okabe and Ito's palette).
 _PALETTE = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 _MARKERS = "osv^D<>p"
-PARTS = {"seek": "#cc79a7", "read": "#0072b2", "turn": "#f0e442", "wait": "#bbbbbb",
-         "skew": "#d55e00", "compute": "#009e73", "sync": "#e69f00", "other": "#dddddd"}
+PARTS = {"open": "#999933", "seek": "#cc79a7", "read": "#0072b2", "turn": "#f0e442",
+         "wait": "#bbbbbb", "skew": "#d55e00", "compute": "#009e73",
+         "sync": "#e69f00", "other": "#dddddd"}
 
 
 def style(strategy, strategies=()):

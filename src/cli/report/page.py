@@ -36,9 +36,9 @@ def render(results, figures):
                     for figure in figures)
     facts = "".join(f"<p>{html.escape(fact)}</p>\n" for fact in results.facts)
     title = html.escape(f"Forebay: {results.title}")
-    return (f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">\n<title>{title}</title>'
-            f"\n<style>{_STYLE}</style></head>\n<body>\n<h1>{title}</h1>\n{facts}<p>The papers: "
-            "Pumma et al., Scalable Deep Learning via I/O Analysis and Optimization (ACM TOPC, "
+    return ('<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">\n'
+            f"<title>{title}</title>\n<style>{_STYLE}</style></head>\n<body>\n<h1>{title}</h1>\n{facts}"
+            "<p>The papers: Pumma et al., Scalable Deep Learning via I/O Analysis and Optimization (ACM TOPC, "
             "2019), cited as TOPC; Pumma, Scalability Analysis and Optimization for Large-Scale "
             f"Deep Learning (dissertation, Virginia Tech), cited as D.</p>\n<nav>{links}</nav>\n"
             + "".join(map(_section, figures)) + "</body>\n</html>\n")

@@ -7,7 +7,7 @@ from page import Figure
 from results import BASELINE, by_place, in_order, largest
 
 _SPECULATED = {"missed": "#d55e00", "redundant": "#0072b2"}
-_PARTS = ("seek", "read", "turn", "wait", "skew")
+_PARTS = ("open", "seek", "read", "turn", "wait", "skew")
 
 
 def _largest_measured(results):

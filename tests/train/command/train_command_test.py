@@ -77,6 +77,21 @@ class TrainCommand(launch.AcceptanceCase):
         for word in ("read", "parameter sync", "rank 1", "images/s"):
             self.assertIn(word, out)
 
+    def test_bench_trains_with_each_strategy(self):
+        result = launch.run("bench", "train", self.training, "--batch", 32, "--iterations", 3,
+                            "--repetitions", 2, "--strategies", "lmdb,lmm", "--json",
+                            self.path("ladder.json"), ranks=2, timeout=120)
+        self.assertEqual(result.code, 0, result.err)
+        self.assertIn("images/s", result.out)
+        ladder = json.loads(self.read("ladder.json"))
+        self.assertEqual((ladder["ranks"], ladder["nodes"], ladder["net"]), (2, 1, "lenet"))
+        self.assertEqual(sorted(run["strategy"] for run in ladder["runs"]),
+                         ["lmdb", "lmdb", "lmm", "lmm"])
+        self.assertEqual(len({run["loss"] for run in ladder["runs"]}), 1)
+        result = launch.run("bench", "train", self.training, "--batch", 32, "--strategies", "fast")
+        self.assertEqual(result.code, 2, result.err)
+        self.assertIn("fast", result.error_lines()[0])
+
     def test_explains_itself(self):
         result = launch.run("train", "--help")
         self.assertEqual(result.code, 0)
