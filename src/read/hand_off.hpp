@@ -82,7 +82,9 @@ class CursorLink {
  public:
   /// `roots` carries cursors alone. A wait for one lasts at most `limit`.
   CursorLink(std::shared_ptr<Communicator> roots, std::chrono::milliseconds limit)
-      : roots_(std::move(roots)), limit_(limit) {}
+      : roots_(std::move(roots)), limit_(limit) {
+    roots_->expect_messages();
+  }
 
   /// `cursor` stands on `sample`, or behind the last record. Returns at once.
   void send(int to, const lmdb::Cursor& cursor, std::uint64_t sample);
