@@ -105,9 +105,6 @@ class Communicator {
   // between two ranks. Both are thread-safe, also beside the main thread where concurrent(). Two
   // protocols between the same ranks must not share a communicator: split one off for each, which
   // all of its ranks use for messages and end at about the same time (or it stays until MPI ends).
-  /// Says that ranks of this communicator use messages, be it others alone: all of its ranks say so
-  /// before the first one is sent, or what they were sent is never received. Local.
-  virtual void expect_messages() {}
   /// Copies `message` and returns at once. Throws usage above 1 GiB. More than some KB may move
   /// only while both sides call this object (or MPI) now and then.
   virtual void send(int to, std::span<const std::byte> message) = 0;

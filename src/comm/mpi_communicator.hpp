@@ -41,7 +41,6 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<SharedCounter> share_counter() override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
-  void expect_messages() override { sends_messages_ = true; }
   void send(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> try_receive(int from) override;
   bool concurrent() const override { return concurrent_; }

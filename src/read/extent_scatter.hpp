@@ -89,9 +89,7 @@ class ExtentLink {
  public:
   /// `roots` carries these messages alone. A wait for one lasts at most `limit`.
   ExtentLink(std::shared_ptr<Communicator> roots, std::chrono::milliseconds limit)
-      : roots_(std::move(roots)), limit_(limit) {
-    roots_->expect_messages();
-  }
+      : roots_(std::move(roots)), limit_(limit) {}
 
   /// Returns at once.
   void send(int to, std::uint64_t window, std::span<const LocatedPiece> pieces);

@@ -82,9 +82,7 @@ class CursorLink {
  public:
   /// `roots` carries cursors alone. A wait for one lasts at most `limit`.
   CursorLink(std::shared_ptr<Communicator> roots, std::chrono::milliseconds limit)
-      : roots_(std::move(roots)), limit_(limit) {
-    roots_->expect_messages();
-  }
+      : roots_(std::move(roots)), limit_(limit) {}
 
   /// `cursor` stands on `sample`, or behind the last record. Returns at once.
   void send(int to, const lmdb::Cursor& cursor, std::uint64_t sample);
