@@ -105,6 +105,10 @@ class Communicator {
   // between two ranks. Both are thread-safe, also beside the main thread where concurrent(). Two
   // protocols between the same ranks must not share a communicator: split one off for each, which
   // all of its ranks use for messages and end at about the same time (or it stays until MPI ends).
+  /// To be called on every rank before the first message, or at all where only some ranks may come
+  /// to send one: the end of the communicator is then a meeting of at most 0.5 s, in which messages
+  /// that nobody has received are dropped. Without it they would reach whoever comes next.
+  virtual void carry_messages() {}
   /// Copies `message` and returns at once. Throws usage above 1 GiB. More than some KB may move
   /// only while both sides call this object (or MPI) now and then.
   virtual void send(int to, std::span<const std::byte> message) = 0;

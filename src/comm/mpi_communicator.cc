@@ -80,7 +80,7 @@ MpiCommunicator::~MpiCommunicator() {
 /// Whether nothing can arrive on this communicator any more. Farewells come behind all that their
 /// sender has sent before.
 bool MpiCommunicator::part() {
-  if (!sends_messages_) return true;
+  if (!carries_messages_) return true;
   try {
     for (int rank = 0; rank < size_; ++rank) farewells_->send(rank, {});
     const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
@@ -247,13 +247,11 @@ std::optional<std::vector<std::byte>> MpiCommunicator::poll_notice() {
 
 void MpiCommunicator::send(int to, std::span<const std::byte> message) {
   if (mpi_is_over()) return;
-  sends_messages_ = true;
   messages_->send(to, message);
 }
 
 std::optional<std::vector<std::byte>> MpiCommunicator::try_receive(int from) {
   if (mpi_is_over()) return std::nullopt;
-  sends_messages_ = true;
   return messages_->receive(from);
 }
 

@@ -11,7 +11,6 @@
 // others within half a second leaves the communicator to MPI.
 #pragma once
 
-#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +40,7 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<SharedCounter> share_counter() override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
+  void carry_messages() override { carries_messages_ = true; }
   void send(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> try_receive(int from) override;
   bool concurrent() const override { return concurrent_; }
@@ -71,7 +71,7 @@ class MpiCommunicator final : public Communicator {
   std::optional<MpiMailbox> notices_;
   std::optional<MpiMailbox> messages_;
   std::optional<MpiMailbox> farewells_;
-  std::atomic<bool> sends_messages_ = false;
+  bool carries_messages_ = false;
 };
 
 /// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run

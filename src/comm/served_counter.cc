@@ -53,7 +53,7 @@ ServedCounter::ServedCounter(std::shared_ptr<Communicator> comm, std::chrono::mi
       limit_(limit),
       why_(std::move(why)),
       left_(static_cast<std::size_t>(comm_->size()), false) {
-  receive_answer();  // so that all ranks know that they use messages
+  comm_->carry_messages();
 }
 
 ServedCounter::~ServedCounter() {

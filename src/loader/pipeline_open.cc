@@ -122,6 +122,9 @@ void Pipeline::connect(Communicator& comm) {
   adapt_to_thread_level();
   start_progress();
   roots_ = comm_->split(root_ >= 0 ? 0 : 1, comm_->rank());
+  if (setup_.locate == Locate::handoff || setup_.locate == Locate::scatter) {
+    roots_->carry_messages();
+  }
 }
 
 void Pipeline::find_groups() {

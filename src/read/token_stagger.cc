@@ -42,6 +42,7 @@ TokenRing TokenRing::of(int root, int roots, int group) {
 
 TokenStagger::TokenStagger(std::shared_ptr<Communicator> comm, const StaggerOptions& options)
     : comm_(std::move(comm)), options_(options) {
+  comm_->carry_messages();
   restart(options.group, options.end_turn);
 }
 

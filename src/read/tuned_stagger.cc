@@ -51,6 +51,7 @@ TunedStagger::TunedStagger(Communicator& roots, const StaggerOptions& options,
       tuner_(roots.size()),
       has_left_(static_cast<std::size_t>(roots.size()), false),
       group_(roots.size()) {
+  comm_->carry_messages();
   options_.group = roots.size();
   if (options_.by == StaggerBy::token) {
     token_ = std::make_unique<TokenStagger>(roots.split(0, roots.rank()), options_);

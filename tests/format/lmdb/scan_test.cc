@@ -106,7 +106,7 @@ TEST_F(Contradicted, CountOfLeaves) {
 TEST_F(Contradicted, DepthOfTheTree) {
   const auto depth = file_.get<std::uint16_t>(file_.main_tree(6));
   file_.set<std::uint16_t>(file_.main_tree(6), depth + 1);
-  expect_corrupt("leaf");
+  expect_corrupt("more than");
   file_.set<std::uint16_t>(file_.main_tree(6), depth - 1);
   expect_corrupt("branch");
 }
