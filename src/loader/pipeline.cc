@@ -32,6 +32,7 @@ void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
   if (reader_) reader_->stop(kLongestGoodbye);
+  reader_.reset();
   if (root_ >= 0) stage_->close_root(root_);
   if (held_.empty()) stage_->release_all(local_rank_);
 }

@@ -62,6 +62,8 @@ class EndSignal {
 };
 
 /// Local. Created and destroyed by one thread.
+/// What the thread has worked with, the turns among it, lives on until this object ends: other
+/// roots may still be at their last windows, and ask this one for a ticket.
 class RootReader {
  public:
   RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal);
@@ -78,6 +80,7 @@ class RootReader {
   std::shared_ptr<Stage> stage_;
   std::shared_ptr<EndSignal> end_signal_;
   std::string path_;
+  std::shared_ptr<Work> work_;
   HelperThread thread_;
 };
 
