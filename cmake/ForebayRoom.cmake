@@ -34,5 +34,7 @@ function(forebay_test name)
     add_dependencies(thread_tests ${target})
   endif()
   gtest_discover_tests(${target} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 120)
+                       PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 120
+                                  # No test finds what another one has left in the user's cache.
+                                  ENVIRONMENT "XDG_CACHE_HOME=/dev/null")
 endfunction()

@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "tests/support/counting_source.hpp"
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/scale.hpp"
@@ -71,7 +72,21 @@ void expect_right_samples(const TestData& data, int ranks, int ranks_per_node,
   });
 }
 
+/// Fails the test when an index was given up: right samples from a wrong index are a fault as well.
+class NoIndexIsGivenUp {
+ public:
+  NoIndexIsGivenUp() {
+    set_log_hook([](LogLevel level, std::string_view message) {
+      if (level >= LogLevel::warning) {
+        EXPECT_EQ(message.find("does not fit"), std::string_view::npos) << message;
+      }
+    });
+  }
+  ~NoIndexIsGivenUp() { set_log_hook({}); }
+};
+
 TEST(Loader, NoStrategyChangesTheData) {
+  const NoIndexIsGivenUp watched;
   TemporaryFolder directory;
   const std::vector<TestData> all = {
       build(directory, "small", LmdbBuilder().in_order(500).values(0, 300)),

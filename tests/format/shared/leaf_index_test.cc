@@ -68,5 +68,15 @@ TEST_F(SharedIndex, WhatOneRootHasFilledAnotherCountsAsWell) {
   EXPECT_EQ(other.memory_bytes(), one.memory_bytes());
 }
 
+TEST_F(SharedIndex, OfAllThatGiveItUpOneWarns) {
+  Database database = Database::open(file_);
+  const auto bytes = std::as_writable_bytes(std::span(memory_));
+  LeafIndex one(std::make_unique<TableLeaves>(table_), facts_, database.pages(), {.bytes = bytes});
+  LeafIndex other(std::make_unique<TableLeaves>(table_), facts_, database.pages(),
+                  {.bytes = bytes});
+  EXPECT_TRUE(other.give_up());
+  EXPECT_FALSE(one.give_up());
+}
+
 }  // namespace
 }  // namespace forebay::lmdb
