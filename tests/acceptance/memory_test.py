@@ -76,8 +76,8 @@ class Memory(launch.AcceptanceCase):
         arguments = ["samples", self.dataset, "--batch", 250, "--strategy", *strategy.split(),
                      *more]
         coalesce, window = self.plan_of(arguments, ranks, prefix)
-        job = launch.Job([*prefix, launch.COMMAND, *arguments, "--coalesce", coalesce, "--epochs", 1,
-                          "--output", self.path("lines")], ranks)
+        job = launch.Job([*prefix, launch.COMMAND, *arguments, "--coalesce", coalesce,
+                          "--epochs", 1, "--output", self.path("lines")], ranks)
         peak = self.peak_of(job, ranks)
         with open(self.path("lines"), "rb") as lines:
             self.assertGreaterEqual(sum(1 for _ in lines), RECORDS)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Sidecars are hints: right ones are used and named, all others cost a warning and nothing else.
 
-Whatever lies beside the data or in the user's cache (stale, foreign, cut, damaged, forged, no file at
-all), the samples are those of liblmdb's own cursor walk.
+Whatever lies beside the data or in the user's cache (stale, foreign, cut, damaged, forged, no file
+at all), the samples are those of liblmdb's own cursor walk.
 """
 
 import contextlib
