@@ -35,7 +35,7 @@ class Trace;
 /// One sample of a batch. The spans point into the stage.
 struct Sample {
   std::uint64_t id = 0;        ///< 0..N-1
-  std::uint64_t global = 0;    ///< position in the order
+  std::uint64_t global = 0;    ///< position in the order, as if no run had been resumed
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
   std::span<const std::byte> key;
   std::span<const std::byte> value;
@@ -103,8 +103,8 @@ class Loader {
   std::string plan(bool json = false) const;
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;
-  /// Small JSON value from which a run on the same data set, ranks, batch and order goes on:
-  /// fingerprint, order and its parameters, iterations done.
+  /// Small JSON value from which a run on the same data set and order goes on: fingerprint, order
+  /// and its parameters, and the iterations done on each number of ranks and batch.
   std::string state() const;
 
  private:
@@ -113,7 +113,9 @@ class Loader {
 };
 
 /// Checks `state` (from Loader::state) against the ranks and options of the new run and returns
-/// options that continue it. The data set itself is checked in open. Throws usage, unsupported.
+/// options that continue it: identically on the same ranks and batch. With others, what is left of
+/// the order is dealt anew, in order, also where the run stopped inside a coalesced window: nothing
+/// is repeated or lost. The data set itself is checked in open. Throws usage.
 LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
 
 }  // namespace forebay

@@ -87,7 +87,8 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;
   /// First iteration to deliver. resume_options() sets it, and the two below.
   std::uint64_t first_iteration = 0;
-  /// Finished stretches with other ranks or batch sizes: the order goes on behind them.
+  /// Stretches with other ranks or batch sizes and the same C: what they left of the order is dealt
+  /// anew, also of the window in which each stopped.
   std::vector<Segment> done;
   /// Fingerprint that the data set must have; empty = any.
   std::string fingerprint;

@@ -11,9 +11,18 @@
 // w*C*B + C*s_p on and takes n_p of them at each of the C iterations. Position g holds sample
 // g mod N: the data set is circular and a batch is always full. The order depends on (N, P, B, C)
 // alone, never on who reads.
+//
+// A run that stopped inside a window, r iterations into it, and goes on with another P or B finds
+// C - r shares of every old rank left there. Its positions behind the r * B that were taken stand
+// for what is left, in order; behind the old window they stand for themselves again:
+//
+//   old window    |####------------|####------------|####------------|   # taken, - left
+//                     a...........b     c..........d     e..........f
+//   new positions             |a..........bc..........de............f|g...
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace forebay {
 
@@ -24,14 +33,27 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-/// Immutable value; all methods are O(1) and safe from any thread.
+/// A window of which `ranks` ranks with batch `batch` took `iterations` of `coalesce` iterations.
+struct PartialWindow {
+  std::uint64_t begin = 0;  ///< where it begins, in the positions of those who took it
+  int ranks = 1;
+  std::uint64_t batch = 1;
+  std::uint64_t coalesce = 1;
+  std::uint64_t iterations = 0;
+  bool operator==(const PartialWindow&) const = default;
+};
+
+/// Immutable value; all methods are O(1), or linear in the partial windows that matter yet, and
+/// safe from any thread.
 class StridedOrder {
  public:
   /// 1 <= entries N <= 2^48, ranks P >= 1, P <= batch B <= 2^32, coalesce C >= 1 with C * B <=
   /// 2^40; throws usage otherwise. `start` (at most 2^62) shifts every position: where a resumed
-  /// run goes on.
+  /// run goes on. `partial`: the windows that earlier stretches of it left unfinished, in the order
+  /// of time; each has 1 <= iterations < coalesce, and what was taken of it ends before the next
+  /// one and before `start`.
   StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch, std::uint64_t coalesce = 1,
-               std::uint64_t start = 0);
+               std::uint64_t start = 0, std::vector<PartialWindow> partial = {});
 
   std::uint64_t entries() const { return entries_; }
   int ranks() const { return ranks_; }
@@ -49,18 +71,34 @@ class StridedOrder {
   /// Everything that `rank` takes in `window`: C runs in a row.
   Run window_run(int rank, std::uint64_t window) const;
 
-  std::uint64_t sample(std::uint64_t position) const { return position % entries_; }
-  std::uint64_t epoch(std::uint64_t position) const { return position / entries_; }
+  /// What `position`, from `start` on, stands for in the order of a run that was never resumed:
+  /// itself, except in partial windows. Grows with it.
+  std::uint64_t global(std::uint64_t position) const {
+    return position >= partial_end_ ? position : mapped(position);
+  }
+  /// How many positions from `position` on stand for global ones in a row: at least 1, not always
+  /// all of them, UINT64_MAX for no end.
+  std::uint64_t consecutive(std::uint64_t position) const {
+    return position >= partial_end_ ? UINT64_MAX : mapped_in_a_row(position);
+  }
+  std::uint64_t sample(std::uint64_t position) const { return global(position) % entries_; }
+  std::uint64_t epoch(std::uint64_t position) const { return global(position) / entries_; }
   /// Iterations from `start` on until `epochs` epochs of the whole order are covered. Throws usage
   /// when that many epochs have no positions.
   std::uint64_t iterations(std::uint64_t epochs) const;
 
  private:
+  std::uint64_t mapped(std::uint64_t position) const;
+  std::uint64_t mapped_in_a_row(std::uint64_t position) const;
+  void forget_finished();
+
   std::uint64_t entries_;
   int ranks_;
   std::uint64_t batch_;
   std::uint64_t coalesce_;
   std::uint64_t start_;
+  std::vector<PartialWindow> partial_;  ///< without those that no position lies in
+  std::uint64_t partial_end_ = 0;       ///< from here on positions stand for themselves
 };
 
 }  // namespace forebay

@@ -124,11 +124,12 @@ std::vector<Sample> Pipeline::samples_of(std::uint64_t iteration) const {
 Sample Pipeline::sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const {
   const StageEntry& entry =
       stage_->entry(iteration / options_.coalesce, plan_->entry(local_rank_, iteration, position));
-  const std::uint64_t global = run.first + position;
-  if (entry.sample != plan_->order().sample(global)) {
+  const StridedOrder& order = plan_->order();
+  const std::uint64_t global = order.global(run.first + position);
+  if (entry.sample != global % order.entries()) {
     throw Error(ErrorKind::communication,
                 fmt::format("the stage holds sample {} where {} belongs", entry.sample,
-                            plan_->order().sample(global)),
+                            global % order.entries()),
                 "this is a fault of Forebay: please report it");
   }
   return {.id = entry.sample,

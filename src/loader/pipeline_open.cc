@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "loader/pipeline.hpp"
+#include "loader/state.hpp"
 #include "read/coalesce.hpp"
 #include "read/extent_reader.hpp"
 #include "read/handoff_reader.hpp"
@@ -64,12 +65,6 @@ int place_in(const std::vector<int>& values, int value) {
   return at == values.end() ? -1 : static_cast<int>(at - values.begin());
 }
 
-std::uint64_t start_position(const std::vector<Segment>& done) {
-  std::uint64_t position = 0;
-  for (const Segment& segment : done) position += segment.iterations * segment.batch;
-  return position;
-}
-
 std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
   if (options.epochs > 0) return order.iterations(options.epochs);
   return options.iterations > 0 ? options.iterations : UINT64_MAX;
@@ -78,9 +73,12 @@ std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
 /// All that decides who gets which sample when, also where a run to resume has stopped.
 std::string settings_text(const LoaderOptions& options) {
   std::string text = options.to_text();
-  if (options.first_iteration > 0 || !options.done.empty()) {
-    text += fmt::format(",resumed at iteration {} of segment {} from position {}",
-                        options.first_iteration, options.done.size(), start_position(options.done));
+  if (options.first_iteration > 0) {
+    text += fmt::format(",resumed at iteration {}", options.first_iteration);
+  }
+  for (const Segment& segment : options.done) {
+    text += fmt::format(",behind {} iterations of batch {} on {} ranks", segment.iterations,
+                        segment.batch, segment.ranks);
   }
   return text;
 }
@@ -237,7 +235,7 @@ void Pipeline::agree_on_values() {
 }
 
 void Pipeline::make_order() {
-  const std::uint64_t start = start_position(options_.done);
+  const std::uint64_t start = positions_of(options_.done);
   const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
   collectively(*comm_, [&] {
     const StridedOrder plain(entries_, comm_->size(), options_.batch, 1, start);
@@ -252,7 +250,8 @@ void Pipeline::make_order() {
              .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers)});
       }
     }
-    const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start);
+    const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start,
+                             partial_windows(options_.done, options_.coalesce));
     map_ = std::make_shared<const RootMap>(order, groups_);
     plan_ = &map_->plan_of_rank(comm_->rank());
     end_ = end_of(order, options_);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "forebay/error.hpp"
@@ -16,28 +17,42 @@ constexpr int kVersion = 1;
 // Far above any real run, and low enough that positions computed from them cannot overflow.
 constexpr std::uint64_t kMostIterations = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLargestBatch = std::uint64_t{1} << 32;
+constexpr std::uint64_t kLargestWindow = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLastPosition = std::uint64_t{1} << 62;
-
-std::uint64_t positions(const std::vector<Segment>& segments) {
-  std::uint64_t sum = 0;
-  for (const Segment& segment : segments) sum += segment.iterations * segment.batch;
-  return sum;
-}
+// Each may cost a step a sample, until its last window is used up.
+constexpr std::size_t kMostSegments = 4096;
 
 [[noreturn]] void throw_out_of_range() {
   throw Error(ErrorKind::usage, "the saved state has numbers out of range",
               "give the text that Loader::state() returned");
 }
 
-Segment read_segment(const Json& json) {
-  const Segment segment{.ranks = json.at("ranks").get<int>(),
-                        .batch = json.at("batch").get<std::uint64_t>(),
-                        .iterations = json.at("iterations").get<std::uint64_t>()};
-  const bool sound = segment.ranks >= 1 && segment.batch >= 1 && segment.batch <= kLargestBatch &&
-                     segment.iterations <= kMostIterations &&
-                     segment.iterations <= kLastPosition / segment.batch;
+Segment read_segment(const Json& json, std::uint64_t coalesce) {
+  const auto ranks = json.at("ranks").get<std::uint64_t>();
+  const auto batch = json.at("batch").get<std::uint64_t>();
+  const auto iterations = json.at("iterations").get<std::uint64_t>();
+  const bool sound = ranks >= 1 && ranks <= batch && batch <= kLargestBatch &&
+                     ranks <= std::numeric_limits<int>::max() &&
+                     coalesce <= kLargestWindow / batch && iterations <= kMostIterations &&
+                     iterations <= kLastPosition / batch;
   if (!sound) throw_out_of_range();
-  return segment;
+  return {.ranks = static_cast<int>(ranks), .batch = batch, .iterations = iterations};
+}
+
+std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
+  if (json.size() > kMostSegments) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the saved run has changed its ranks or batch {} times", json.size()),
+                fmt::format("the limit is {}: start anew without the saved state", kMostSegments));
+  }
+  std::vector<Segment> segments;
+  std::uint64_t positions = 0;
+  for (const auto& one : json) {
+    segments.push_back(read_segment(one, coalesce));
+    positions += segments.back().iterations * segments.back().batch;
+    if (positions > kLastPosition) throw_out_of_range();
+  }
+  return segments;
 }
 
 }  // namespace
@@ -53,7 +68,7 @@ std::string write_state(const RunState& state) {
                   {"fingerprint", state.fingerprint},
                   {"entries", state.entries},
                   {"coalesce", state.coalesce},
-                  {"epoch", positions(state.segments) / state.entries},
+                  {"epoch", positions_of(state.segments) / state.entries},
                   {"segments", segments}};
   return json.dump();
 }
@@ -65,19 +80,40 @@ RunState read_state(const std::string& text) {
       throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
                   "resume with the version that wrote it");
     }
-    RunState state{.fingerprint = json.at("fingerprint"),
-                   .coalesce = json.at("coalesce").get<std::uint64_t>(),
-                   .entries = json.at("entries").get<std::uint64_t>(),
-                   .segments = {}};
-    for (const auto& segment : json.at("segments")) {
-      state.segments.push_back(read_segment(segment));
-      if (positions(state.segments) > kLastPosition) throw_out_of_range();
-    }
-    return state;
+    const auto coalesce = json.at("coalesce").get<std::uint64_t>();
+    if (coalesce < 1 || coalesce > kLargestWindow) throw_out_of_range();
+    return {.fingerprint = json.at("fingerprint"),
+            .coalesce = coalesce,
+            .entries = json.at("entries").get<std::uint64_t>(),
+            .segments = read_segments(json.at("segments"), coalesce)};
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::usage, fmt::format("this is no saved state: {}", error.what()),
                 "give the text that Loader::state() returned");
   }
+}
+
+std::uint64_t positions_of(const std::vector<Segment>& segments) {
+  std::uint64_t positions = 0;
+  for (const Segment& segment : segments) positions += segment.iterations * segment.batch;
+  return positions;
+}
+
+std::vector<PartialWindow> partial_windows(const std::vector<Segment>& segments,
+                                           std::uint64_t coalesce) {
+  std::vector<PartialWindow> windows;
+  std::uint64_t start = 0;
+  for (const Segment& segment : segments) {
+    const std::uint64_t taken = segment.iterations % coalesce;
+    if (taken > 0) {
+      windows.push_back({.begin = start + (segment.iterations - taken) * segment.batch,
+                         .ranks = segment.ranks,
+                         .batch = segment.batch,
+                         .coalesce = coalesce,
+                         .iterations = taken});
+    }
+    start += segment.iterations * segment.batch;
+  }
+  return windows;
 }
 
 LoaderOptions resume_options(const std::string& text, LoaderOptions options, int ranks) {
@@ -87,7 +123,6 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
   options.first_iteration = 0;
   if (options.done.empty()) return options;
   const Segment last = options.done.back();
-  const bool same = last.ranks == ranks && last.batch == options.batch;
   if (options.coalesce == 0) options.coalesce = state.coalesce;
   if (state.coalesce != options.coalesce) {
     throw Error(ErrorKind::usage,
@@ -95,16 +130,9 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
                             state.coalesce, options.coalesce),
                 fmt::format("give --coalesce {}", state.coalesce));
   }
-  if (same) {
+  if (last.ranks == ranks && last.batch == options.batch) {
     options.done.pop_back();
     options.first_iteration = last.iterations;
-  } else if (last.iterations % state.coalesce != 0) {
-    // Inside a coalesced window the ranks' shares do not form a prefix of the order.
-    throw Error(ErrorKind::unsupported,
-                fmt::format("the run to resume stopped inside a window of {} iterations on {} "
-                            "ranks with batch {}",
-                            state.coalesce, last.ranks, last.batch),
-                "resume with the same ranks and batch");
   }
   return options;
 }

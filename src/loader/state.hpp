@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "forebay/options.hpp"
+#include "forebay/order.hpp"
 
 namespace forebay {
 
@@ -20,7 +21,14 @@ struct RunState {
 };
 
 std::string write_state(const RunState& state);
-/// Throws usage when `text` is no state, or one of a version that this one does not know.
+/// Throws usage when `text` is no state, one of a version that this one does not know, or has
+/// numbers that no run can have.
 RunState read_state(const std::string& text);
+
+/// How many positions of the order `segments` have taken.
+std::uint64_t positions_of(const std::vector<Segment>& segments);
+/// The windows of `coalesce` iterations that `segments` left unfinished, for StridedOrder.
+std::vector<PartialWindow> partial_windows(const std::vector<Segment>& segments,
+                                           std::uint64_t coalesce);
 
 }  // namespace forebay

@@ -7,6 +7,7 @@
 
 #include "comm/messages.hpp"
 #include "forebay/error.hpp"
+#include "read/piece_reader.hpp"
 
 namespace forebay {
 namespace {
@@ -54,15 +55,10 @@ LocateLimits LocateLimits::of(const lmdb::Database& database) {
           .page_size = database.page_size()};
 }
 
-std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries) {
+std::vector<SampleRange> sample_ranges(const StridedOrder& order, std::span<const Piece> pieces) {
   std::vector<SampleRange> cut;
-  for (const Piece& piece : pieces) {
-    for (std::uint64_t done = 0; done < piece.count;) {
-      const std::uint64_t first = (piece.position + done) % entries;
-      const std::uint64_t count = std::min(piece.count - done, entries - first);
-      cut.push_back({.first = first, .count = count});
-      done += count;
-    }
+  for (const SampleRun& run : sample_runs(order, pieces)) {
+    cut.push_back({.first = run.sample, .count = run.count});
   }
   std::ranges::sort(cut, {}, &SampleRange::first);
   std::vector<SampleRange> joined;

@@ -64,7 +64,7 @@ struct SampleRange {
 
 /// The samples behind `pieces`, each once although the data set may recur in them: ascending, and
 /// joined where they meet.
-std::vector<SampleRange> sample_ranges(std::span<const Piece> pieces, std::uint64_t entries);
+std::vector<SampleRange> sample_ranges(const StridedOrder& order, std::span<const Piece> pieces);
 
 /// Walks the tree over the samples of each run, which lie inside the data set. `cursor` is where
 /// the last walk ended, or not valid. Reads branch and leaf pages, and no overflow pages: the

@@ -41,9 +41,9 @@ std::vector<Stretch> stretches(std::span<const std::vector<Piece>> roots) {
   return joined;
 }
 
-/// Whether a cursor at position `from` helps to get to position `to`.
-bool leads_to(std::uint64_t from, std::uint64_t to, std::uint64_t entries) {
-  return from % entries != 0 && from / entries == to / entries;
+/// Whether a cursor at position `from` helps to get to position `to`, which is not before it.
+bool leads_to(const StridedOrder& order, std::uint64_t from, std::uint64_t to) {
+  return order.sample(from) != 0 && order.epoch(from) == order.epoch(to);
 }
 
 struct Message {
@@ -53,8 +53,8 @@ struct Message {
 
 }  // namespace
 
-std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std::uint64_t entries,
-                         const WindowEnds& ends) {
+std::vector<Leg> legs_of(const StridedOrder& order, std::span<const std::vector<Piece>> roots,
+                         int me, const WindowEnds& ends) {
   const std::vector<Stretch> all = stretches(roots);
   std::vector<Leg> legs;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -67,8 +67,8 @@ std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std:
         first ? ends.before_position : all[i - 1].position + all[i - 1].count;
     const std::uint64_t begin_after = last ? ends.after_position : all[i + 1].position;
     Leg leg{.position = begin, .count = all[i].count};
-    if (leads_to(end_before, begin, entries)) leg.from = first ? ends.before : all[i - 1].root;
-    if (leads_to(end, begin_after, entries)) leg.to = last ? ends.after : all[i + 1].root;
+    if (leads_to(order, end_before, begin)) leg.from = first ? ends.before : all[i - 1].root;
+    if (leads_to(order, end, begin_after)) leg.to = last ? ends.after : all[i + 1].root;
     legs.push_back(leg);
   }
   return legs;
@@ -103,7 +103,7 @@ std::vector<Leg> HandOffPlan::legs(int root, std::uint64_t window) const {
     ends.after = next.root;
     ends.after_position = next.position;
   }
-  return legs_of(pieces_of_all(window), root, map_->order().entries(), ends);
+  return legs_of(map_->order(), pieces_of_all(window), root, ends);
 }
 
 void CursorLink::send(int to, const lmdb::Cursor& cursor, std::uint64_t sample) {

@@ -9,7 +9,8 @@
 // A leg is what a root reads without a gap in positions. The first leg of a run has no one before
 // it: its root seeks. At sample 0 nobody needs a cursor: the tree knows where it begins. Where a
 // window is cut short, legs have gaps between them, which the receiver walks over; behind a gap
-// that holds sample 0 it begins there.
+// that holds sample 0 it begins there. The samples of a leg have gaps where its positions stand for
+// what an earlier run left of a window (forebay/order.hpp); they grow there as well.
 //
 // The planning functions are pure. A root first walks a leg to its end and sends the cursor on, and
 // reads afterwards, in whatever order: so nobody waits for another one's reading.
@@ -52,8 +53,8 @@ struct WindowEnds {
 /// The pieces of root r in a window are `roots`[r], in any order, and do not overlap with those of
 /// others. Returns the legs of root `me`, in ascending position. from or to may be `me` itself:
 /// then there is nothing to send. Linear in the pieces where these are sorted.
-std::vector<Leg> legs_of(std::span<const std::vector<Piece>> roots, int me, std::uint64_t entries,
-                         const WindowEnds& ends);
+std::vector<Leg> legs_of(const StridedOrder& order, std::span<const std::vector<Piece>> roots,
+                         int me, const WindowEnds& ends);
 
 /// The same from what all roots read. Immutable; safe from any thread.
 class HandOffPlan {

@@ -145,6 +145,8 @@ void HandoffReader::learn(const Begun& leg, std::vector<PageRange> used) {
   const SpeculationFigures figures = compare(leg.guess, used);
   totals_.missed_pages += figures.missed;
   totals_.redundant_pages += figures.redundant;
+  // Pages between samples that an earlier run took would pass for pages of these.
+  if (plan_.order().consecutive(leg.leg.position) < leg.leg.count) return;
   speculation_.learn(sample(leg.leg.position), leg.leg.count, used);
 }
 

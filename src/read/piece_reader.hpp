@@ -60,8 +60,8 @@ class PieceReader {
   virtual void leave() {}
 };
 
-/// Consecutive samples that go into consecutive entries: a piece, or the part of it that lies
-/// before or behind the end of the circular data set.
+/// Consecutive samples that go into consecutive entries: a piece, or a part of it where it reaches
+/// over the end of the circular data set, or stands for what is left of a partial window.
 struct SampleRun {
   std::uint64_t sample = 0;
   std::uint64_t count = 0;

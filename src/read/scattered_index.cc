@@ -25,7 +25,7 @@ void ScatteredIndex::prepare(const WindowPart& part) {
   if (me_ == 0) {
     std::vector<LocatedPiece> mine;
     for (int root = 0; root < roots_; ++root) {
-      const auto runs = sample_ranges(map_->pieces(root, part), entries());
+      const auto runs = sample_ranges(map_->order(), map_->pieces(root, part));
       auto pieces = walk_pieces(database_, cursor_, runs);
       if (root == 0) {
         mine = std::move(pieces);

@@ -95,10 +95,48 @@ TEST(ResumeState, GoesOnBehindAFinishedStretchOnOtherRanks) {
   EXPECT_EQ(options.done, some_state().segments);
 }
 
-TEST(ResumeState, RefusesWhatItCannotContinue) {
+TEST(ResumeState, GoesOnInsideAWindowOfOtherRanks) {
   RunState inside = some_state();
   inside.segments[0].iterations = 7;
-  EXPECT_THROW(resume_options(write_state(inside), {.batch = 7, .coalesce = 2}, 3), Error);
+  const LoaderOptions options = resume_options(write_state(inside), {.batch = 7}, 3);
+  EXPECT_EQ(options.first_iteration, 0U);
+  EXPECT_EQ(options.done, inside.segments);
+  EXPECT_EQ(partial_windows(options.done, options.coalesce),
+            (std::vector<PartialWindow>{
+                {.begin = 60, .ranks = 4, .batch = 10, .coalesce = 2, .iterations = 1}}));
+}
+
+TEST(ResumeState, KnowsEveryWindowThatWasLeft) {
+  const std::vector<Segment> segments{{4, 10, 7}, {3, 5, 4}, {2, 6, 0}, {2, 7, 3}};
+  EXPECT_EQ(positions_of(segments), 70U + 20U + 21U);
+  EXPECT_TRUE(partial_windows(segments, 1).empty());
+  EXPECT_EQ(partial_windows(segments, 4), (std::vector<PartialWindow>{
+                                              {40, 4, 10, 4, 3},
+                                              {90, 2, 7, 4, 3},
+                                          }));
+}
+
+TEST(ResumeState, RefusesNumbersThatNoRunCanHave) {
+  const auto resume = [](std::uint64_t coalesce, std::int64_t ranks, std::int64_t batch) {
+    const std::string text =
+        R"({"version":1,"order":"strided","fingerprint":"x","entries":9,"coalesce":)" +
+        std::to_string(coalesce) + R"(,"segments":[{"ranks":)" + std::to_string(ranks) +
+        R"(,"batch":)" + std::to_string(batch) + R"(,"iterations":5}]})";
+    return usage_message([&] { resume_options(text, {.batch = 10}, 4); });
+  };
+  EXPECT_THAT(resume(0, 2, 10), HasSubstr("out of range"));
+  EXPECT_THAT(resume(std::uint64_t{1} << 39, 2, 10), HasSubstr("out of range"));
+  EXPECT_THAT(resume(2, 0, 10), HasSubstr("out of range"));
+  EXPECT_THAT(resume(2, 11, 10), HasSubstr("out of range"));
+  EXPECT_THAT(resume(2, (std::int64_t{1} << 32) + 1, 10), HasSubstr("out of range"));
+  EXPECT_THAT(resume(2, 2, -1), HasSubstr("out of range"));
+  RunState many = some_state();
+  many.segments.assign(5000, {.ranks = 1, .batch = 1, .iterations = 1});
+  EXPECT_THAT(usage_message([&] { resume_options(write_state(many), {.batch = 10}, 4); }),
+              HasSubstr("5000 times"));
+}
+
+TEST(ResumeState, RefusesWhatItCannotContinue) {
   EXPECT_THAT(usage_message([] {
                 resume_options(write_state(some_state()), {.batch = 10, .coalesce = 3}, 4);
               }),

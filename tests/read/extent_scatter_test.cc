@@ -152,11 +152,13 @@ TEST(ExtentMessage, MutatedMessagesAreRefusedOrHarmless) {
 
 TEST(SampleRanges, HoldEachSampleOnceWhereTheDataSetRecurs) {
   const std::vector<Piece> pieces{{8, 4, 0}, {12, 10, 4}};
-  EXPECT_EQ(sample_ranges(pieces, 10), (std::vector<SampleRange>{{0, 10}}));
-  EXPECT_EQ(sample_ranges(pieces, 15), (std::vector<SampleRange>{{0, 7}, {8, 7}}));
-  EXPECT_EQ(sample_ranges(pieces, 100), (std::vector<SampleRange>{{8, 14}}));
+  EXPECT_EQ(sample_ranges(StridedOrder(10, 1, 1), pieces), (std::vector<SampleRange>{{0, 10}}));
+  EXPECT_EQ(sample_ranges(StridedOrder(15, 1, 1), pieces),
+            (std::vector<SampleRange>{{0, 7}, {8, 7}}));
+  EXPECT_EQ(sample_ranges(StridedOrder(100, 1, 1), pieces), (std::vector<SampleRange>{{8, 14}}));
   const std::vector<Piece> apart{{8, 4, 0}, {15, 4, 4}};
-  EXPECT_EQ(sample_ranges(apart, 10), (std::vector<SampleRange>{{0, 2}, {5, 5}}));
+  EXPECT_EQ(sample_ranges(StridedOrder(10, 1, 1), apart),
+            (std::vector<SampleRange>{{0, 2}, {5, 5}}));
 }
 
 TEST(ExtentLink, CarriesAWindowToItsRoot) {

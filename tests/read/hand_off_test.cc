@@ -34,7 +34,19 @@ Layout random_layout(std::mt19937_64& random, std::uint64_t least_entries,
   const int ranks = static_cast<int>(pick(1, 9));
   Layout layout;
   layout.entries = pick(least_entries, most_entries);
-  const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), pick(0, 60));
+  std::uint64_t start = pick(0, 60);
+  std::vector<PartialWindow> partial;
+  if (pick(0, 1) == 0) {  // goes on inside a window of other ranks
+    const std::uint64_t coalesce = pick(2, 6);
+    const PartialWindow window{.begin = start,
+                               .ranks = static_cast<int>(pick(1, 5)),
+                               .batch = pick(5, 20),
+                               .coalesce = coalesce,
+                               .iterations = pick(1, coalesce - 1)};
+    start += window.iterations * window.batch;
+    partial.push_back(window);
+  }
+  const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), start, partial);
   std::vector<RankGroup> groups;
   for (int begin = 0; begin < ranks;) {
     const int count = static_cast<int>(pick(1, ranks - begin));
@@ -94,8 +106,8 @@ TEST(HandOff, EveryCursorThatIsSentIsReceivedAndLeadsOn) {
         EXPECT_EQ(leg.from, kNobody) << "the first one seeks";
       } else {
         const std::uint64_t end = before->second.position + before->second.count;
-        const bool useful =
-            end % layout.entries != 0 && end / layout.entries == position / layout.entries;
+        const StridedOrder& order = layout.map->order();
+        const bool useful = order.sample(end) != 0 && order.epoch(end) == order.epoch(position);
         EXPECT_EQ(leg.from, useful ? before->first : kNobody);
         EXPECT_EQ(before->second.to, useful ? root : kNobody);
       }
@@ -120,36 +132,38 @@ TEST(HandOff, PlainOrderGoesFromRootToRootAndRoundTheDataSet) {
 TEST(HandOff, AGapThatHoldsSampleZeroNeedsNoCursor) {
   const std::vector<std::vector<Piece>> roots{{{8, 1, 0}}, {{12, 2, 0}}};
   const WindowEnds alone;
-  EXPECT_EQ(legs_of(roots, 1, 100, alone), (std::vector<Leg>{{12, 2, 0, kNobody}}));
-  EXPECT_EQ(legs_of(roots, 1, 10, alone), (std::vector<Leg>{{12, 2, kNobody, kNobody}}));
-  EXPECT_EQ(legs_of(roots, 0, 10, alone), (std::vector<Leg>{{8, 1, kNobody, kNobody}}));
+  const StridedOrder large(100, 1, 1);
+  const StridedOrder small(10, 1, 1);
+  EXPECT_EQ(legs_of(large, roots, 1, alone), (std::vector<Leg>{{12, 2, 0, kNobody}}));
+  EXPECT_EQ(legs_of(small, roots, 1, alone), (std::vector<Leg>{{12, 2, kNobody, kNobody}}));
+  EXPECT_EQ(legs_of(small, roots, 0, alone), (std::vector<Leg>{{8, 1, kNobody, kNobody}}));
 }
 
 /// One root: receives, walks, sends on; returns the keys under its positions.
-std::map<std::uint64_t, std::string> walk(const HandOffPlan& plan, lmdb::Database& database,
-                                          CursorLink& link, int me, std::uint64_t& seeks) {
+std::map<std::uint64_t, std::string> walk(const StridedOrder& order, const HandOffPlan& plan,
+                                          lmdb::Database& database, CursorLink& link, int me,
+                                          std::uint64_t& seeks) {
   std::map<std::uint64_t, std::string> keys;
   lmdb::Tree& tree = database.tree();
-  const std::uint64_t entries = database.entries();
   lmdb::Cursor cursor;
   for (std::uint64_t window = plan.first_window(); window < plan.end_window(); ++window) {
     for (const Leg& leg : plan.legs(me, window)) {
       if (leg.from != kNobody && leg.from != me) {
-        const auto received = link.receive(leg.from, leg.position % entries, {});
+        const auto received = link.receive(leg.from, order.sample(leg.position), {});
         if (!received) return keys;
         cursor = *received;
       } else if (leg.from == kNobody) {
         ++seeks;
       }
       for (std::uint64_t position = leg.position; position < leg.position + leg.count; ++position) {
-        tree.seek_record(cursor, position % entries);
+        tree.seek_record(cursor, order.sample(position));
         const auto key = tree.entry(cursor).key;
         keys[position] = {reinterpret_cast<const char*>(key.data()), key.size()};
       }
       const std::uint64_t end = leg.position + leg.count;
       if (leg.to == kNobody) continue;
-      tree.seek_record(cursor, end % entries);
-      if (leg.to != me) link.send(leg.to, cursor, end % entries);
+      tree.seek_record(cursor, order.sample(end));
+      if (leg.to != me) link.send(leg.to, cursor, order.sample(end));
     }
   }
   return keys;
@@ -168,8 +182,9 @@ TEST(HandOff, RootsReadTheRightRecordsFromCursorsOfOthers) {
       auto database = lmdb::Database::open(path, Engine::mmap);
       CursorLink link(comm->split(0, comm->rank()), std::chrono::seconds(30));
       std::uint64_t seeks = 0;
-      for (const auto& [position, key] : walk(plan, database, link, comm->rank(), seeks)) {
-        EXPECT_EQ(key, records[position % 150].key);
+      const StridedOrder& order = layout.map->order();
+      for (const auto& [position, key] : walk(order, plan, database, link, comm->rank(), seeks)) {
+        EXPECT_EQ(key, records[order.sample(position)].key);
       }
       comm->barrier();
     });

@@ -1,0 +1,107 @@
+// Runs that stop inside a coalesced window and go on with other ranks, nodes and batches: every
+// strategy delivers what is left, nothing twice, and knows what each sample is.
+// (forebay::Run is spelled out: a test body also knows testing::Test::Run.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "forebay/error.hpp"
+#include "forebay/loader.hpp"
+#include "tests/support/counting_source.hpp"
+#include "tests/support/lmdb_builder.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::uint64_t kEntries = 100;
+constexpr std::uint64_t kCoalesce = 4;
+
+class Resume : public testing::Test {
+ protected:
+  Resume()
+      : path_(
+            test::LmdbBuilder().random_order(kEntries).values(0, 6000).build(folder_.file("data"))),
+        records_(test::read_with_liblmdb(path_)) {}
+
+  /// Goes on from `state_`, or starts, and reads to the end of `options`.
+  void stretch(int ranks, int ranks_per_node, LoaderOptions options) {
+    const std::string before = state_;
+    if (!before.empty()) options = resume_options(before, options, ranks);
+    run_ranks(ranks, ranks_per_node, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, path_, options);
+      while (const auto batch = loader.next()) check(loader.order(), comm->rank(), *batch);
+      comm->barrier();
+      if (comm->rank() == 0) state_ = loader.state();
+    });
+  }
+
+  void check(const StridedOrder& order, int rank, const Batch& batch) {
+    const forebay::Run run = order.run(rank, batch.iteration());
+    ASSERT_EQ(batch.samples().size(), run.count);
+    for (const Sample& sample : batch.samples()) {
+      ASSERT_EQ(sample.global, order.global(run.first + sample.position));
+      ASSERT_EQ(sample.id, sample.global % kEntries);
+      ASSERT_EQ(test::text(sample.key), records_[sample.id].key);
+      ASSERT_EQ(test::text(sample.value), records_[sample.id].value);
+      const std::lock_guard lock(mutex_);
+      ++times_[sample.global];
+    }
+  }
+
+  test::TemporaryFolder folder_;
+  std::string path_;
+  std::vector<test::OracleRecord> records_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, int> times_;  ///< how often each global position was delivered
+  std::string state_;
+};
+
+TEST_F(Resume, NoStrategyRepeatsOrLosesWhatAWindowOfOtherRanksHasLeft) {
+  for (const Strategy strategy :
+       {Strategy::automatic, Strategy::lmdb, Strategy::lmm, Strategy::lmm_dm, Strategy::lmm_dio,
+        Strategy::lmm_dio_prov, Strategy::lmm_dio_prov_coal, Strategy::lmm_dio_prov_coal_stag}) {
+    for (const int ranks_per_node : {0, 1, 2}) {
+      SCOPED_TRACE(std::string(to_string(strategy)) + ", " + std::to_string(ranks_per_node));
+      times_.clear();
+      state_.clear();
+      LoaderOptions options{.batch = 7, .coalesce = kCoalesce};
+      options.strategy = strategy;
+      options.stage_bytes = std::uint64_t{16} << 20;
+      options.roots = ranks_per_node == 1 ? 1 : 2;
+      options.gap_bytes = ranks_per_node == 2 ? 0 : options.gap_bytes;
+      options.iterations = 6;
+      stretch(2, ranks_per_node, options);
+      options.batch = 10;
+      options.iterations = 3;
+      stretch(5, ranks_per_node, options);  // inside what the first has left
+      options.iterations = 5;
+      stretch(5, ranks_per_node, options);  // goes on identically
+      options.batch = 9;
+      options.iterations = 0;
+      options.epochs = 3;
+      stretch(3, ranks_per_node, options);
+      for (std::uint64_t global = 0; global < 3 * kEntries; ++global) {
+        ASSERT_EQ(times_[global], 1) << "position " << global;
+      }
+      EXPECT_TRUE(std::ranges::all_of(times_, [](const auto& one) { return one.second == 1; }));
+    }
+  }
+}
+
+TEST_F(Resume, TheChosenNumberOfIterationsIsKept) {
+  LoaderOptions options{.batch = 7, .iterations = 3};
+  stretch(2, 0, options);
+  EXPECT_GT(resume_options(state_, options, 3).coalesce, 3U) << "stopped inside a window";
+  options.iterations = 0;
+  options.epochs = 2;
+  stretch(3, 0, options);
+  for (std::uint64_t global = 0; global < 2 * kEntries; ++global) {
+    ASSERT_EQ(times_[global], 1) << "position " << global;
+  }
+}
+
+}  // namespace
+}  // namespace forebay
