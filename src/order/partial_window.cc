@@ -1,7 +1,5 @@
 #include "order/partial_window.hpp"
 
-#include <algorithm>
-
 namespace forebay {
 
 // The last rank p with s_p <= index: p * B / P < index + 1.

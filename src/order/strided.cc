@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "forebay/error.hpp"
 #include "forebay/order.hpp"
