@@ -3,7 +3,12 @@
 import io
 import re
 
-import matplotlib
+import logging
+
+# Where it keeps its cache is of no interest to readers of a report.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+import matplotlib  # noqa: E402
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plot  # noqa: E402  (the backend must be chosen first)
