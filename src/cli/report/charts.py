@@ -1,9 +1,8 @@
 """What the figures share: colours, panels, and SVG that can stand in a page beside other SVG."""
 
 import io
-import re
-
 import logging
+import re
 
 # Where it keeps its cache is of no interest to readers of a report.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
