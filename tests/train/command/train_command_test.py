@@ -49,7 +49,7 @@ class TrainCommand(launch.AcceptanceCase):
             return file.read()
 
     def test_learns_and_accounts_for_its_time(self):
-        summary = json.loads(self.succeed("--epochs", 4, "--lr", 0.02, "--json"))
+        summary = json.loads(self.succeed("--epochs", 4, "--lr", 0.02, "--coalesce", 1, "--json"))
         self.assertEqual(summary["iterations"], 38)  # ceil(4 * 300 / 32)
         self.assertEqual(summary["test_samples"], 50)
         self.assertGreater(summary["test_accuracy"], 0.9)
