@@ -120,8 +120,16 @@ struct LoaderOptions {
   std::string schema;
   /// Works out the plan of the first window at open, for Loader::plan().
   bool explain = false;
-  /// How long a wait for data or for another rank may last: 1 ms to a year.
+  /// How long the file system may leave reads without an answer: 1 ms to a year. Who waits for
+  /// something that may wait itself is given some seconds more; see the two functions below.
   std::chrono::milliseconds timeout{std::chrono::minutes(10)};
+
+  /// Waits end from the inside out, so that the error that is heard first is the cause and not a
+  /// consequence: reads, then waits for what is read, then waits for other ranks.
+  std::chrono::milliseconds patience_with_data() const { return timeout + std::chrono::seconds(2); }
+  std::chrono::milliseconds patience_with_ranks() const {
+    return timeout + std::chrono::seconds(4);
+  }
 
   /// Reads "name=value,name=value"; values with commas stand in double quotes.
   /// Throws usage naming the word that is wrong and what is allowed.

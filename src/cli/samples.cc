@@ -178,7 +178,7 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
     if (comm->rank() == 0) print_plan(loader, flags.json);
     return 0;
   }
-  comm->set_timeout(flags.loader.timeout);
+  comm->set_timeout(flags.loader.patience_with_ranks());
   print_batches(*comm, loader, flags);
   if (flags.statistics) print_statistics(*comm, loader);
   if (trace) write_trace_of_ranks(*comm, *trace, flags.trace);

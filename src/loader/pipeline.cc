@@ -89,14 +89,15 @@ void Pipeline::require_free_buffer() const {
 void Pipeline::wait_for_data() {
   Interval waited{.begin_ns = now_ns(), .end_ns = 0};
   const std::int64_t deadline =
-      waited.begin_ns + std::chrono::nanoseconds(options_.timeout).count();
+      waited.begin_ns + std::chrono::nanoseconds(options_.patience_with_data()).count();
   while (!stage_->wait_published(iteration_, kSlice)) {
     board_->poll();
     board_->check();
     if (now_ns() < deadline) continue;
-    throw Error(ErrorKind::communication,
-                fmt::format("no data for iteration {} after {}", iteration_, options_.timeout),
-                "check the file system and the reading rank, or raise --timeout");
+    throw Error(
+        ErrorKind::communication,
+        fmt::format("no data for iteration {} after {}", iteration_, options_.patience_with_data()),
+        "check the file system and the reading rank, or raise --timeout");
   }
   waited.end_ns = now_ns();
   account_wait(waited);

@@ -108,7 +108,7 @@ Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOpti
 void Pipeline::connect(Communicator& comm) {
   collectively(comm, [&] { options_.validate(comm.size()); });
   comm_ = comm.split(0, comm.rank());
-  comm_->set_timeout(options_.timeout);
+  comm_->set_timeout(options_.patience_with_ranks());
   require_agreement(*comm_, settings_text(options_), "the loader's options");
   const auto node = comm_->split_by_node();
   board_ = std::make_shared<FailureBoard>(comm_, node);
@@ -207,7 +207,7 @@ void Pipeline::locate() {
                              .reader = data_.bulk.get(),
                              .locate = setup_.locate,
                              .may_cache = options_.strategy == Strategy::automatic,
-                             .timeout = options_.timeout});
+                             .timeout = options_.patience_with_ranks()});
 }
 
 void Pipeline::agree_on_values() {
@@ -303,7 +303,7 @@ std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& 
     HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(source),
                        .plan = HandOffPlan(map_, options_.first_iteration, end_),
                        .me = roots_->rank(),
-                       .link = CursorLink(roots_, options_.timeout),
+                       .link = CursorLink(roots_, options_.patience_with_ranks()),
                        .give_up = give_up};
     return std::make_unique<HandoffReader>(std::move(parts), *plan_, *stage_, root_, turns);
   }
@@ -312,16 +312,19 @@ std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, Turns& 
   }
   lmdb::Database& database = *data_.database;
   PrepareIndex prepare;
+  std::function<void()> leave;
   if (setup_.locate == Locate::scatter) {
-    auto scattered =
-        std::make_unique<ScatteredIndex>(database, map_, roots_, options_.timeout, give_up);
+    auto scattered = std::make_unique<ScatteredIndex>(database, map_, roots_,
+                                                      options_.patience_with_ranks(), give_up);
     prepare = [index = scattered.get()](const WindowPart& part) { index->prepare(part); };
+    leave = [index = scattered.get()] { index->leave(); };
     located_.index = std::move(scattered);
   }
   BulkReader& bulk = *data_.bulk;
   ExtentReaderParts parts{.source = &source,
                           .index = std::move(located_.index),
                           .prepare = std::move(prepare),
+                          .leave = std::move(leave),
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); },
                           .bulk = std::move(data_.bulk),
                           .gap_bytes = options_.gap_bytes};
@@ -362,7 +365,7 @@ void Pipeline::make_stagger() {
         *roots_,
         {.by = off ? StaggerBy::none : options_.stagger_by,
          .group = setup_.stagger == kMeasureStagger ? StaggerOptions::kAuto : setup_.stagger,
-         .limit = options_.timeout},
+         .limit = options_.patience_with_ranks()},
         progress_.get());
   });
 }

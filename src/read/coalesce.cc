@@ -12,7 +12,8 @@ std::uint64_t choose_coalesce(const CoalesceFacts& facts) {
   const auto fitting = static_cast<double>(facts.buffer_bytes) / 2 / iteration;
   const auto enough = std::ceil(static_cast<double>(kEnoughBytes) / iteration);
   const std::uint64_t batches = facts.entries / facts.batch;
-  return static_cast<std::uint64_t>(std::max(1.0, std::min({fitting, enough, static_cast<double>(batches)})));
+  return static_cast<std::uint64_t>(
+      std::max(1.0, std::min({fitting, enough, static_cast<double>(batches)})));
 }
 
 }  // namespace forebay

@@ -14,19 +14,20 @@ void ExtentReader::read(const WindowPart& part) {
   totals_.seek_ns += now_ns() - started;
   const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
   const std::uint64_t mark = stage_.mark();
+  had_turn_ = false;
   try {
-    read_runs(part.window, runs, true);
+    read_runs(part.window, runs);
   } catch (const IndexMismatch& mismatch) {
     parts_.source->check_unchanged();  // a writer at work would explain it as well
     give_up_index(mismatch);
     stage_.rewind(mark);
-    read_runs(part.window, runs, false);  // a part has one turn, and its turn is over
+    read_runs(part.window, runs);
   }
 }
 
-void ExtentReader::read_runs(std::uint64_t window, std::span<const SampleRun> runs, bool in_turn) {
+void ExtentReader::read_runs(std::uint64_t window, std::span<const SampleRun> runs) {
   const ReadPlan plan = locate(runs);
-  const auto memory = bring(plan, window, in_turn);
+  const auto memory = bring(plan, window);
   const std::int64_t arrived = now_ns();
   unpack(runs, PlannedBytes(plan, memory), window);
   totals_.read_ns += now_ns() - arrived;
@@ -41,14 +42,14 @@ ReadPlan ExtentReader::locate(std::span<const SampleRun> runs) {
   return plan;
 }
 
-std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window, bool in_turn) {
+std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window) {
   const auto memory = stage_.take(root_, window, plan.bytes);
   requests_.clear();
   for (const PlannedRead& read : plan.reads) {
     requests_.push_back({.offset = read.offset, .into = memory.subspan(read.place, read.length)});
   }
   std::optional<Turns::Turn> turn;
-  if (in_turn) turn.emplace(turns_);
+  if (!std::exchange(had_turn_, true)) turn.emplace(turns_);  // a part has one turn
   const std::int64_t started = now_ns();
   parts_.bulk->read(requests_, [](std::size_t) {});
   totals_.read_ns += now_ns() - started;

@@ -29,6 +29,7 @@ struct ExtentReaderParts {
   RecordSource* source = nullptr;  ///< the snapshot: who is asked whether it is unchanged
   std::unique_ptr<RecordIndex> index;
   PrepareIndex prepare;                                   ///< may be empty
+  std::function<void()> leave;                            ///< tells other roots; may be empty
   std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
   std::unique_ptr<BulkReader> bulk;
   std::uint64_t gap_bytes = 0;
@@ -45,11 +46,14 @@ class ExtentReader final : public PieceReader {
   void check_unchanged() override { parts_.source->check_unchanged(); }
   ReadTotals totals() const override;
   bool abandoned() const override { return parts_.bulk->abandoned(); }
+  void leave() override {
+    if (parts_.leave) parts_.leave();
+  }
 
  private:
-  void read_runs(std::uint64_t window, std::span<const SampleRun> runs, bool in_turn);
+  void read_runs(std::uint64_t window, std::span<const SampleRun> runs);
   ReadPlan locate(std::span<const SampleRun> runs);
-  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window, bool in_turn);
+  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window);
   void unpack(std::span<const SampleRun> runs, const PlannedBytes& bytes, std::uint64_t window);
   void give_up_index(const IndexMismatch& mismatch);
 
@@ -59,6 +63,7 @@ class ExtentReader final : public PieceReader {
   Stage& stage_;
   int root_;
   Turns& turns_;
+  bool had_turn_ = false;  ///< for the part that is being read
   ReadTotals totals_;
   std::vector<Extent> extents_;        ///< kept for their memory
   std::vector<ReadRequest> requests_;  ///< likewise

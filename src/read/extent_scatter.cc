@@ -15,6 +15,9 @@ namespace {
 using lmdb::Cursor;
 using lmdb::PageNumber;
 
+/// Instead of the number of a window.
+constexpr std::uint64_t kFarewell = ~std::uint64_t{0};
+
 LocatedLeaf leaf_at(lmdb::Database& database, Cursor cursor) {
   lmdb::Tree& tree = database.tree();
   const PageNumber page = cursor.leaf().page;
@@ -84,14 +87,25 @@ void ExtentLink::send(int to, std::uint64_t window, std::span<const LocatedPiece
   roots_->send(to, encode(window, pieces));
 }
 
+void ExtentLink::leave() {
+  for (int root = 0; root < roots_->size(); ++root) {
+    if (root != roots_->rank()) send(root, kFarewell, {});
+  }
+}
+
 std::optional<std::vector<LocatedPiece>> ExtentLink::receive(int from, std::uint64_t window,
                                                              const LocateLimits& limits,
                                                              const GiveUp& give_up) {
+  if (sender_has_left_) return std::nullopt;
   const auto bytes = forebay::receive(
       *roots_, from, limit_, give_up,
       fmt::format("root {} to tell where the records of window {} lie", from, window));
   if (!bytes) return std::nullopt;
   LocatedWindow located = decode(*bytes, limits);
+  if (located.window == kFarewell) {
+    sender_has_left_ = true;
+    return std::nullopt;
+  }
   if (located.window != window) {
     throw Error(
         ErrorKind::communication,

@@ -93,7 +93,12 @@ class ExtentLink {
 
   /// Returns at once.
   void send(int to, std::uint64_t window, std::span<const LocatedPiece> pieces);
-  /// What `from` has located for this root in `window`; empty when `give_up` said so.
+  /// Tells all others that this root locates nothing any more. Returns at once.
+  void leave();
+  /// Whether receive() has met the farewell of the root that it waited for.
+  bool sender_has_left() const { return sender_has_left_; }
+  /// What `from` has located for this root in `window`; empty when `give_up` said so, or when
+  /// `from` has left.
   /// Throws communication: past the limit, for another window, or for what decode() refuses.
   std::optional<std::vector<LocatedPiece>> receive(int from, std::uint64_t window,
                                                    const LocateLimits& limits,
@@ -102,6 +107,7 @@ class ExtentLink {
  private:
   std::shared_ptr<Communicator> roots_;
   std::chrono::milliseconds limit_;
+  bool sender_has_left_ = false;
 };
 
 }  // namespace forebay

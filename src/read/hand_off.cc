@@ -47,8 +47,9 @@ bool leads_to(const StridedOrder& order, std::uint64_t from, std::uint64_t to) {
 }
 
 struct Message {
+  static constexpr std::uint64_t kLeft = ~std::uint64_t{0};
   lmdb::Cursor cursor;
-  std::uint64_t sample = 0;
+  std::uint64_t sample = kLeft;
 };
 
 }  // namespace
@@ -111,14 +112,27 @@ void CursorLink::send(int to, const lmdb::Cursor& cursor, std::uint64_t sample) 
   roots_->send(to, std::as_bytes(std::span(&message, 1)));
 }
 
+void CursorLink::leave() {
+  const Message farewell;
+  for (int root = 0; root < roots_->size(); ++root) {
+    if (root != roots_->rank()) roots_->send(root, std::as_bytes(std::span(&farewell, 1)));
+  }
+}
+
 std::optional<lmdb::Cursor> CursorLink::receive(int from, std::uint64_t sample,
                                                 const GiveUp& give_up) {
+  const auto sender = static_cast<std::size_t>(from);
+  if (has_left_[sender]) return lmdb::Cursor();
   const auto bytes =
       forebay::receive(*roots_, from, limit_, give_up,
                        fmt::format("root {} to hand on its cursor at sample {}", from, sample));
   if (!bytes) return std::nullopt;
   Message message;
   if (bytes->size() == sizeof(message)) std::memcpy(&message, bytes->data(), sizeof(message));
+  if (bytes->size() == sizeof(message) && message.sample == Message::kLeft) {
+    has_left_[sender] = true;
+    return lmdb::Cursor();
+  }
   if (bytes->size() != sizeof(message) || !message.cursor.valid() ||
       message.cursor.depth > lmdb::kMaxDepth || message.sample > sample) {
     throw Error(ErrorKind::communication,

@@ -83,18 +83,22 @@ class CursorLink {
  public:
   /// `roots` carries cursors alone. A wait for one lasts at most `limit`.
   CursorLink(std::shared_ptr<Communicator> roots, std::chrono::milliseconds limit)
-      : roots_(std::move(roots)), limit_(limit) {}
+      : roots_(std::move(roots)), limit_(limit), has_left_(roots_->size()) {}
 
   /// `cursor` stands on `sample`, or behind the last record. Returns at once.
   void send(int to, const lmdb::Cursor& cursor, std::uint64_t sample);
+  /// Tells all others that no cursor comes from this root any more. Returns at once.
+  void leave();
   /// The cursor of `from`, and the sample that it stands on: `sample` or, where the leg before ends
-  /// in a gap, one before it. Empty when `give_up` said so. The cursor is checked by the Tree that
-  /// uses it. Throws communication: past the limit, or for something that is no cursor.
+  /// in a gap, one before it. Empty when `give_up` said so; a cursor that is not valid once `from`
+  /// has left. The cursor is checked by the Tree that uses it.
+  /// Throws communication: past the limit, or for something that is no cursor.
   std::optional<lmdb::Cursor> receive(int from, std::uint64_t sample, const GiveUp& give_up);
 
  private:
   std::shared_ptr<Communicator> roots_;
   std::chrono::milliseconds limit_;
+  std::vector<bool> has_left_;  ///< by root
 };
 
 }  // namespace forebay

@@ -38,6 +38,7 @@ class HandoffReader final : public PieceReader {
   void read(const WindowPart& part) override;
   void check_unchanged() override { parts_.source.check_unchanged(); }
   ReadTotals totals() const override;
+  void leave() override { parts_.link.leave(); }
 
  private:
   /// A leg of this window, with the cursor on its first record.

@@ -26,6 +26,13 @@ class RootReader::Work {
   Work(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
       : parts_(std::move(parts)), end_signal_(std::move(end_signal)) {}
 
+  /// A thread that was left behind has nobody to talk to any more: it keeps all that it has.
+  ~Work() {
+    if (end_signal_->left_behind()) new RootReaderParts(std::move(parts_));
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
   void run() {
     const Where here{.file = parts_.path, .rank = parts_.rank};
     try {
@@ -84,6 +91,7 @@ void RootReader::Work::trace(const char* what, std::int64_t begin_ns, std::uint6
 }
 
 void RootReader::Work::leave() const {
+  if (end_signal_->left_behind()) return;
   parts_.reader->leave();
   parts_.turns->leave();
 }
@@ -91,7 +99,7 @@ void RootReader::Work::leave() const {
 void RootReader::Work::end_with(const Error& error) {
   // A wait for other roots that was given up says less than what it was given up for.
   const bool echo = error.kind() == ErrorKind::cancelled && (*end_signal_)();
-  if (!echo) {
+  if (!echo && !end_signal_->left_behind()) {
     parts_.board->fail(error);
     parts_.stage->wake();
   }
@@ -114,6 +122,7 @@ void RootReader::stop(std::chrono::milliseconds limit) {
   end_signal_->stop();
   stage_->wake();
   if (thread_.stop_within(limit)) return;
+  end_signal_->leave_behind();
   log(LogLevel::error,
       "{}: the file system has not answered a read for {} after the loader was closed; the thread "
       "that waits for it is left behind",

@@ -7,6 +7,7 @@
 // what it may still touch stays alive with it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -51,6 +52,9 @@ class EndSignal {
 
   void stop() { stopping_.request_stop(); }
   bool stopping() const { return stopping_.stop_requested(); }
+  /// From now on nobody waits for the thread, and MPI may end at any time.
+  void leave_behind() { left_behind_ = true; }
+  bool left_behind() const { return left_behind_; }
   std::stop_token token() const { return stopping_.get_token(); }
   /// Whether to stop waiting: the loader closes, or a rank has failed.
   bool operator()();
@@ -59,6 +63,7 @@ class EndSignal {
   std::shared_ptr<Communicator> comm_;
   std::shared_ptr<FailureBoard> board_;
   std::stop_source stopping_;
+  std::atomic<bool> left_behind_ = false;
 };
 
 /// Local. Created and destroyed by one thread.

@@ -25,8 +25,7 @@ void ScatteredIndex::prepare(const WindowPart& part) {
   if (me_ == 0) {
     std::vector<LocatedPiece> mine;
     for (int root = 0; root < roots_; ++root) {
-      const auto runs = sample_ranges(map_->order(), map_->pieces(root, part));
-      auto pieces = walk_pieces(database_, cursor_, runs);
+      auto pieces = locate(root, part);
       if (root == 0) {
         mine = std::move(pieces);
       } else {
@@ -35,9 +34,15 @@ void ScatteredIndex::prepare(const WindowPart& part) {
     }
     return adopt(mine);
   }
-  const auto pieces = link_.receive(0, step, LocateLimits::of(database_), give_up_);
+  auto pieces = link_.receive(0, step, LocateLimits::of(database_), give_up_);
+  if (link_.sender_has_left()) pieces = locate(me_, part);
   if (!pieces) throw Error(ErrorKind::cancelled, "the wait for the root that seeks was given up");
   adopt(*pieces);
+}
+
+std::vector<LocatedPiece> ScatteredIndex::locate(int root, const WindowPart& part) {
+  const auto runs = sample_ranges(map_->order(), map_->pieces(root, part));
+  return walk_pieces(database_, cursor_, runs);
 }
 
 void ScatteredIndex::adopt(const std::vector<LocatedPiece>& pieces) {

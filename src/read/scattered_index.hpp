@@ -31,6 +31,10 @@ class ScatteredIndex final : public RecordIndex {
   /// Gets ready for `part`: seeks for all, or hears what was found. All roots prepare the same
   /// parts in the same order. Throws what Tree throws, communication, cancelled (given up).
   void prepare(const WindowPart& part);
+  /// This root prepares nothing any more: where it has sought for all, everyone seeks for itself.
+  void leave() {
+    if (me_ == 0) link_.leave();
+  }
 
   std::uint64_t entries() const override { return facts_.entries; }
   void extents(std::uint64_t first, std::uint64_t count, std::vector<Extent>& out) override;
@@ -46,7 +50,7 @@ class ScatteredIndex final : public RecordIndex {
     std::uint64_t local = 0;
   };
 
-  std::vector<LocatedPiece> locate(const WindowPart& part);
+  std::vector<LocatedPiece> locate(int root, const WindowPart& part);
   void adopt(const std::vector<LocatedPiece>& pieces);
   std::uint64_t local(std::uint64_t first, std::uint64_t count) const;
 
@@ -58,7 +62,7 @@ class ScatteredIndex final : public RecordIndex {
   ExtentLink link_;
   GiveUp give_up_;
   std::uint64_t step_ = 0;
-  lmdb::Cursor cursor_;  ///< of root 0
+  lmdb::Cursor cursor_;  ///< of a root that seeks
   std::vector<Stretch> stretches_;
   std::vector<std::byte> memory_;
   std::unique_ptr<lmdb::LeafIndex> small_;

@@ -11,7 +11,7 @@
 
 namespace forebay {
 
-/// How long a stopped read waits for requests in flight when no timeout says so.
+/// How long requests in flight are waited for once a read was stopped, or has waited in vain.
 inline constexpr std::chrono::milliseconds kStopGrace{1000};
 
 inline Error no_answer_error(const std::string& path, std::uint64_t offset,

@@ -8,7 +8,7 @@
 namespace forebay {
 
 ReadCrew::ReadCrew(std::shared_ptr<const File> file, const BulkOptions& options)
-    : file_(std::move(file)), options_(options) {}
+    : file_(std::move(file)), options_(options), patience_(options.timeout) {}
 
 void ReadCrew::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
@@ -38,6 +38,7 @@ void ReadCrew::begin(std::span<const ReadRequest> requests, std::uint64_t piece_
   }
   unfinished_ = requests.size() - finished_.size();
   pieces_ = RequestSplitter(requests, piece_bytes);
+  patience_ = options_.timeout;
   work_.notify_all();
 }
 
@@ -55,6 +56,7 @@ std::vector<std::size_t> ReadCrew::next_finished() {
       answers_.wait(lock, options_.stop, answered);
     }
     if (!answered() && !options_.stop.stop_requested()) {
+      patience_ = std::min(patience_, kStopGrace);
       const std::uint64_t offset = in_flight_.empty() ? 0 : in_flight_.front().offset;
       throw no_answer_error(file_->path(), offset, options_.timeout);
     }
@@ -66,7 +68,7 @@ bool ReadCrew::end() noexcept {
   pieces_ = {};
   const auto quiet = [this] { return in_flight_.empty(); };
   if (options_.timeout.count() > 0) {
-    answers_.wait_for(lock, options_.stop, options_.timeout, quiet);
+    answers_.wait_for(lock, options_.stop, patience_, quiet);
   } else {
     answers_.wait(lock, options_.stop, quiet);
   }

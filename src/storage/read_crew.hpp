@@ -54,7 +54,8 @@ class ReadCrew {
   std::size_t unfinished_ = 0;          // requests
   std::vector<std::size_t> finished_;   // requests that the caller has not heard of
   std::vector<ReadPiece> in_flight_;
-  std::uint64_t answered_ = 0;  // pieces, since construction
+  std::uint64_t answered_ = 0;          // pieces, since construction
+  std::chrono::milliseconds patience_;  // of end()
   std::exception_ptr error_;
   BulkCounters counters_;
 };

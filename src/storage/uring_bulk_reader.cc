@@ -88,10 +88,11 @@ class UringBulkReader final : public BulkReader {
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;
   std::size_t in_flight_ = 0;
+  std::chrono::milliseconds patience_;  // with one answer; 0 = no end
 };
 
 UringBulkReader::UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options)
-    : file_(std::move(file)), options_(options) {
+    : file_(std::move(file)), options_(options), patience_(options.timeout) {
   if (options_.depth == 0) options_.depth = kDefaultDepth;
   options_.depth = std::min(options_.depth, kMaxDepth);
   if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
@@ -129,6 +130,7 @@ void UringBulkReader::begin(std::span<const ReadRequest> requests) {
     if (requests[i].into.empty()) finished_.push_back(i);
   }
   pieces_ = RequestSplitter(requests, options_.request_bytes, direct_.rules());
+  patience_ = options_.timeout;
 }
 
 void UringBulkReader::submit_pieces() {
@@ -162,6 +164,7 @@ void UringBulkReader::collect() {
   if (!answer && options_.stop.stop_requested()) throw stopped_error(file_->path());
   if (!answer) {
     const auto waiting = std::ranges::find(slots_, true, &Slot::busy);
+    patience_ = std::min(patience_, kStopGrace);  // of what follows: the cancelling
     throw no_answer_error(file_->path(), waiting->rest.offset, options_.timeout);
   }
   while (answer) {
@@ -258,7 +261,7 @@ std::optional<RingAnswer> UringBulkReader::next_answer(bool stop_ends_it) {
         std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
     const bool stopped = options_.stop.stop_requested();
     if (stopped && (stop_ends_it || waited >= kStopGrace)) return std::nullopt;
-    const Milliseconds timeout = options_.timeout;
+    const Milliseconds timeout = patience_;
     if (timeout.count() > 0 && waited >= timeout) return std::nullopt;
     Milliseconds nap = options_.stop.stop_possible() ? kSlice : kLongNap;
     if (timeout.count() > 0) nap = std::min(nap, timeout - waited);

@@ -117,7 +117,7 @@ void Trainer::open_data_sets() {
     throw Error(ErrorKind::corrupt, "the checkpoint counts fewer iterations than its data set",
                 "remove it", {.file = resumed_from_, .rank = 0});
   }
-  comm_->set_timeout(options_.loader.timeout);
+  comm_->set_timeout(options_.loader.patience_with_ranks());
   training_set_.emplace(comm_, options_.dataset, training, trace());
   earlier_iterations_ = progress_.iteration - training.first_iteration;
   if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, trace());

@@ -42,7 +42,7 @@ StrategyRun run_strategy(const std::shared_ptr<Communicator>& comm, const std::s
   RankRun mine;
   const double begin = now_seconds();
   Loader loader = Loader::open(comm, dataset, variant.options);
-  comm->set_timeout(variant.options.timeout);
+  comm->set_timeout(variant.options.patience_with_ranks());
   collectively(*comm, [&] {
     consume(loader, compute, mine);
     mine.seconds = now_seconds() - begin;
