@@ -183,15 +183,10 @@ void HelperThread::stop() {
   thread_.join();
 }
 
-bool HelperThread::stop_within(std::chrono::milliseconds limit) {
+bool HelperThread::ended_within(std::chrono::milliseconds limit) {
   if (!thread_.joinable()) return true;
   thread_.request_stop();
-  if (ended_.wait_for(limit) == std::future_status::ready) {
-    thread_.join();
-    return true;
-  }
-  thread_.detach();
-  return false;
+  return ended_.wait_for(limit) == std::future_status::ready;
 }
 
 void HelperThread::abandon() {

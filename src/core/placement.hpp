@@ -58,12 +58,12 @@ class HelperThread {
   void request_stop() { thread_.request_stop(); }
   /// Requests a stop and waits for the end of the body. Idempotent.
   void stop();
-  /// The same, but waits at most `limit`: a body that is stuck in the kernel (a file server that
-  /// does not answer) cannot be ended. Then the thread is left to itself, and false is returned:
-  /// all that the body uses must be its own.
-  bool stop_within(std::chrono::milliseconds limit);
+  /// Requests a stop, and waits at most `limit` for the end of the body; tells whether it has
+  /// ended. Then stop() joins the thread at once, unless the kernel holds it back (see abandon()).
+  bool ended_within(std::chrono::milliseconds limit);
   /// Requests a stop and waits for nothing: for a body that is stuck in a system call which may
-  /// never return. The body must own all that it uses.
+  /// never return, or has left io_uring requests behind, for which the kernel makes the ending
+  /// thread wait. The body must own all that it uses.
   void abandon();
 
  private:

@@ -43,8 +43,10 @@ class RootReader::Work {
       end_with(Error(ErrorKind::io, error.what(), "", here));
     }
     // Reads without an answer may still write into the stage: it stays for as long as we live.
-    if (parts_.reader->abandoned()) new std::shared_ptr<Stage>(parts_.stage);
+    if (abandoned()) new std::shared_ptr<Stage>(parts_.stage);
   }
+
+  bool abandoned() const { return parts_.reader->abandoned(); }
 
  private:
   bool read_windows();
@@ -121,8 +123,12 @@ void RootReader::stop(std::chrono::milliseconds limit) {
   if (!thread_.running()) return;
   end_signal_->stop();
   stage_->wake();
-  if (thread_.stop_within(limit)) return;
+  if (thread_.ended_within(limit)) {
+    if (work_->abandoned()) return thread_.abandon();
+    return thread_.stop();
+  }
   end_signal_->leave_behind();
+  thread_.abandon();
   log(LogLevel::error,
       "{}: the file system has not answered a read for {} after the loader was closed; the thread "
       "that waits for it is left behind",

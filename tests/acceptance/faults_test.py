@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""Storage that fails in the middle of a run: every strategy ends on all ranks, with one line that
+says what happened, in bounded time, and never with a wrong sample.
+
+The faults come from the modelled parallel file system of the benchmarks (bench/pfs): a device that
+answers EIO, a server that hangs, answers that are cut short, mounts that refuse to map. What was
+printed before the end must be the beginning of what is right.
+"""
+
+import os
+import sys
+import tempfile
+
+import launch
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
+import nodes  # noqa: E402
+
+_PFS = os.environ.get("FOREBAY_PFS", os.path.join(_ROOT, "build/release/bench/pfs/forebay-pfs"))
+_SKIPPED = 77
+_FAST = ("--force", "--bandwidth", "10GB/s", "--latency", "0ms", "--seek-penalty", "0ms",
+         "--attr-timeout", "0s")
+_STRATEGIES = ("lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov", "lmm-dio-prov-coal",
+               "lmm-dio-prov-coal-stag", "auto")
+_MAPPED = ("lmm", "lmm-dm")
+_BATCH = ("--batch", 30, "--coalesce", 4)
+# Each virtual node has one rank, hence a root; or one root reads for all three.
+_LAYOUTS = ({"FOREBAY_RANKS_PER_NODE": 1}, {})
+
+
+class Faults(launch.AcceptanceCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.backing = os.path.join(cls.scratch, "backing")
+        os.mkdir(cls.backing)
+        cls.original = os.path.join(cls.backing, "train")
+        packed = launch.run("pack", "-", cls.original, "--from", "synthetic", "--preset",
+                            "cifar10-large", "--count", 6000)
+        assert packed.code == 0, packed.err
+        cls.right = launch.run("samples", cls.original, *_BATCH, "--strategy", "lmm", ranks=3,
+                               timeout=120).out.splitlines()
+        assert len(cls.right) == 6000, len(cls.right)
+        cls.middle = os.stat(os.path.join(cls.original, "data.mdb")).st_size // 2
+
+    def mount(self, *options):
+        folder = tempfile.mkdtemp(dir=self.scratch)
+        mount = os.path.join(folder, "m0")
+        os.mkdir(mount)
+        self.file_system = nodes.FileSystem(_PFS, self.backing, [mount], folder,
+                                            [*_FAST, *options])
+        self.addCleanup(self.file_system.stop)
+        return os.path.join(mount, "train")
+
+    def samples(self, dataset, *arguments, layout=_LAYOUTS[0], timeout=90):
+        return launch.run("samples", dataset, *_BATCH, *arguments, ranks=3, env=layout,
+                          timeout=timeout)
+
+    def assert_right_beginning(self, result):
+        lines = result.out.splitlines()
+        self.assertEqual(lines, self.right[:len(lines)])
+
+    def assert_failed(self, result, naming, seconds):
+        self.assertNotIn(result.code, (0, 2), result.err[-500:])
+        self.assertEqual(len(result.error_lines()), 1, result.err[-2000:])
+        self.assertIn(naming, result.error_lines()[0])
+        self.assertLess(result.seconds, seconds)
+        self.assert_right_beginning(result)
+
+    def test_a_device_error_reaches_all_ranks(self):
+        dataset = self.mount()
+        for number, strategy in enumerate(_STRATEGIES[1:]):  # liblmdb's own mapping is not guarded
+            self.file_system.command(f"fail train/data.mdb {self.middle}")
+            with self.subTest(strategy=strategy):
+                result = self.samples(dataset, "--strategy", strategy,
+                                      layout=_LAYOUTS[number % 2])
+                self.assert_failed(result, "data.mdb", 30)
+            self.file_system.command("clear")
+        self.assertEqual(self.samples(dataset).out.splitlines(), self.right, "nothing stays broken")
+
+    def test_turns_are_given_back_when_a_root_fails(self):
+        dataset = self.mount()
+        self.file_system.command(f"fail train/data.mdb {self.middle}")
+        for by in ("token", "ticket"):
+            for group in (1, 2):
+                with self.subTest(by=by, group=group):
+                    result = self.samples(dataset, "--strategy", "lmm-dio-prov-coal-stag",
+                                          "--stagger", group, "--stagger-by", by)
+                    self.assert_failed(result, "data.mdb", 30)
+
+    def test_a_server_that_hangs_is_given_up(self):
+        for number, (strategy, engine) in enumerate((
+                ("lmm-dio", "pread"), ("lmm-dio-prov", "uring"),
+                ("lmm-dio-prov-coal-stag", "pread"), ("auto", "uring"))):
+            with self.subTest(strategy=strategy, engine=engine):
+                dataset = self.mount()
+                self.file_system.command(f"stall train/data.mdb {self.middle} 60s")
+                result = self.samples(dataset, "--strategy", strategy, "--engine", engine,
+                                      "--timeout", "3s", layout=_LAYOUTS[number % 2])
+                self.assert_failed(result, "data.mdb", 30)
+                self.file_system.stop()
+
+    def test_a_mapping_waits_for_its_server(self):
+        """A page fault cannot be given up, so the run ends once the others have lost patience."""
+        dataset = self.mount()
+        self.file_system.command(f"stall train/data.mdb {self.middle} 10s")
+        result = self.samples(dataset, "--strategy", "lmm", "--timeout", "2s")
+        self.assertNotIn(result.code, (0, 2), result.err[-500:])
+        self.assertLess(result.seconds, 60)
+        self.assert_right_beginning(result)
+
+    def test_short_answers_are_read_on(self):
+        dataset = self.mount("--direct-io", "--short-reads")
+        for strategy, engine in (("lmm", "pread"), ("lmm-dio-prov-coal", "pread"),
+                                 ("auto", "uring")):
+            with self.subTest(strategy=strategy, engine=engine):
+                result = self.samples(dataset, "--strategy", strategy, "--engine", engine)
+                self.assertEqual(result.code, 0, result.err[-500:])
+                self.assertEqual(result.out.splitlines(), self.right)
+
+    def test_where_nothing_maps_reads_take_over(self):
+        dataset = self.mount("--direct-io")
+        for strategy in _MAPPED:
+            with self.subTest(strategy=strategy):
+                result = self.samples(dataset, "--strategy", strategy)
+                self.assertEqual(result.code, 0, result.err[-500:])
+                self.assertEqual(result.out.splitlines(), self.right)
+                self.assertIn("reading by pread", result.err)
+                refused = self.samples(dataset, "--strategy", strategy, "--engine", "mmap")
+                self.assert_failed(refused, "--engine pread", 30)
+
+    def test_a_file_that_is_cut_or_replaced_while_open_gives_no_wrong_sample(self):
+        path = os.path.join(self.original, "data.mdb")
+        with open(path, "rb") as file:
+            whole = file.read()
+        for change in ("cut", "replaced"):
+            for strategy in ("lmm", "lmm-dm", "lmm-dio", "auto"):
+                with self.subTest(change=change, strategy=strategy):
+                    dataset = self.mount()
+                    # Slow enough to be in the middle when the file changes.
+                    self.file_system.command(f"stall train/data.mdb {self.middle} 3s")
+                    job = launch.Job([launch.COMMAND, "samples", dataset, *_BATCH, "--strategy",
+                                      strategy, "--timeout", "20s"], 3, _LAYOUTS[0])
+                    job.wait_for_ranks(3)
+                    launch.time.sleep(1.5)
+                    if change == "cut":
+                        os.truncate(path, self.middle)
+                    else:
+                        with open(path + ".new", "wb") as file:
+                            file.write(b"\0" * len(whole))
+                        os.rename(path + ".new", path)
+                    result = job.wait(90)
+                    with open(path + ".new", "wb") as file:
+                        file.write(whole)
+                    os.rename(path + ".new", path)
+                    self.assert_right_beginning(result)
+                    if result.code != 0:
+                        self.assertEqual(len(result.error_lines()), 1, result.err[-1000:])
+                    self.file_system.stop()
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        print("skipped: mounting needs root and /dev/fuse")
+        sys.exit(_SKIPPED)
+    launch.main()
