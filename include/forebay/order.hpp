@@ -97,7 +97,7 @@ class StridedOrder {
   std::uint64_t batch_;
   std::uint64_t coalesce_;
   std::uint64_t start_;
-  std::vector<PartialWindow> partial_;  ///< without those that no position lies in
+  std::vector<PartialWindow> partial_;  ///< last stretch first; those that matter
   std::uint64_t partial_end_ = 0;       ///< from here on positions stand for themselves
 };
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "forebay/error.hpp"
@@ -77,14 +76,14 @@ StridedOrder::StridedOrder(std::uint64_t entries, int ranks, std::uint64_t batch
 void StridedOrder::forget_finished() {
   std::uint64_t lowest = start_;
   std::vector<PartialWindow> open;
-  for (const PartialWindow& window : partial_ | std::views::reverse) {
+  std::ranges::reverse(partial_);
+  for (const PartialWindow& window : partial_) {
     const PartialWindowMap map(window);
     if (map.end() <= lowest) continue;
     lowest = map(lowest);
     partial_end_ = std::max(partial_end_, map.end());
     open.push_back(window);
   }
-  std::ranges::reverse(open);
   partial_ = std::move(open);
 }
 
@@ -110,7 +109,7 @@ Run StridedOrder::window_run(int rank, std::uint64_t window) const {
 // The last stretch left its window in positions of its own, which stand for those of the one
 // before.
 std::uint64_t StridedOrder::mapped(std::uint64_t position) const {
-  for (const PartialWindow& window : partial_ | std::views::reverse) {
+  for (const PartialWindow& window : partial_) {
     position = PartialWindowMap(window)(position);
   }
   return position;
@@ -118,7 +117,7 @@ std::uint64_t StridedOrder::mapped(std::uint64_t position) const {
 
 std::uint64_t StridedOrder::mapped_in_a_row(std::uint64_t position) const {
   std::uint64_t count = UINT64_MAX;
-  for (const PartialWindow& window : partial_ | std::views::reverse) {
+  for (const PartialWindow& window : partial_) {
     const PartialWindowMap map(window);
     count = std::min(count, map.in_a_row(position));
     position = map(position);
@@ -131,7 +130,9 @@ std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
           fmt::format("{} epochs of {} samples are too many to count", epochs, entries_),
           fmt::format("the limit is {}", kMaxPosition / entries_));
   std::uint64_t end = epochs * entries_;
-  for (const PartialWindow& window : partial_) end = PartialWindowMap(window).first_from(end);
+  for (auto window = partial_.rbegin(); window != partial_.rend(); ++window) {
+    end = PartialWindowMap(*window).first_from(end);
+  }
   if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at
   // all; where it is, it takes all C iterations.
