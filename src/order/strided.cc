@@ -130,8 +130,8 @@ std::uint64_t StridedOrder::iterations(std::uint64_t epochs) const {
           fmt::format("{} epochs of {} samples are too many to count", epochs, entries_),
           fmt::format("the limit is {}", kMaxPosition / entries_));
   std::uint64_t end = epochs * entries_;
-  for (auto window = partial_.rbegin(); window != partial_.rend(); ++window) {
-    end = PartialWindowMap(*window).first_from(end);
+  for (std::size_t i = partial_.size(); i > 0; --i) {
+    end = PartialWindowMap(partial_[i - 1]).first_from(end);
   }
   if (end <= start_) return 0;
   // Rank 0 owns the front of a window: where that is not needed whole, the others are not needed at
