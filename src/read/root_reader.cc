@@ -2,6 +2,9 @@
 
 #include <fmt/chrono.h>
 
+#include <new>
+#include <utility>
+
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "read/window_reader.hpp"
@@ -28,7 +31,8 @@ class RootReader::Work {
 
   /// A thread that was left behind has nobody to talk to any more: it keeps all that it has.
   ~Work() {
-    if (end_signal_->left_behind()) new RootReaderParts(std::move(parts_));
+    if (!end_signal_->left_behind()) return;
+    static_cast<void>(new (std::nothrow) RootReaderParts(std::move(parts_)));
   }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
