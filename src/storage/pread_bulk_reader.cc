@@ -71,6 +71,7 @@ void PreadBulkReader::read_by_crew(std::span<const ReadRequest> requests, const 
     }
   } catch (...) {
     abandoned_ = !crew_->end();
+    crew_->rethrow_error();
     throw;
   }
 }

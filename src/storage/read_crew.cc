@@ -6,6 +6,13 @@
 #include "storage/no_answer.hpp"
 
 namespace forebay {
+namespace {
+
+bool comes_before(const ReadPiece& one, const ReadPiece& other) {
+  return std::pair(one.request, one.offset) < std::pair(other.request, other.offset);
+}
+
+}  // namespace
 
 ReadCrew::ReadCrew(std::shared_ptr<const File> file, const BulkOptions& options)
     : file_(std::move(file)), options_(options), patience_(options.timeout) {}
@@ -76,6 +83,11 @@ bool ReadCrew::end() noexcept {
   return quiet() || (options_.stop.stop_requested() && answers_.wait_for(lock, kStopGrace, quiet));
 }
 
+void ReadCrew::rethrow_error() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
 BulkCounters ReadCrew::counters() const {
   const std::lock_guard lock(mutex_);
   return counters_;
@@ -89,7 +101,10 @@ void ReadCrew::finish(const ReadPiece& piece, std::exception_ptr error) {
   ++counters_.requests;
   if (error) {
     pieces_ = {};
-    if (!error_) error_ = std::move(error);
+    if (!error_ || comes_before(piece, failed_)) {
+      error_ = std::move(error);
+      failed_ = piece;
+    }
   } else {
     counters_.bytes += piece.into.size();
     missing_[piece.request] -= piece.into.size();

@@ -36,6 +36,9 @@ class ReadCrew {
   /// Withdraws the pieces that nobody has taken and waits for the others. False when one of them
   /// gets no answer: its thread may never come back.
   bool end() noexcept;
+  /// Throws what the first piece, in the order they are handed out, that failed did: after end(), when all that were
+  /// taken are known, this does not depend on which thread was faster.
+  void rethrow_error() const;
 
   BulkCounters counters() const;
 
@@ -56,7 +59,8 @@ class ReadCrew {
   std::vector<ReadPiece> in_flight_;
   std::uint64_t answered_ = 0;          // pieces, since construction
   std::chrono::milliseconds patience_;  // of end()
-  std::exception_ptr error_;
+  std::exception_ptr error_;            // of failed_
+  ReadPiece failed_;                    // the first of them that failed
   BulkCounters counters_;
 };
 
