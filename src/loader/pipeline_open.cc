@@ -176,6 +176,7 @@ void Pipeline::agree_on_data() {
     if (comm_->rank() != 0) return;
     entries_ = data_.source->entries();
     stored_bytes_ = data_.source->stored_bytes();
+    local_data_ = data_.bulk && on_local_device(*data_.database->snapshot().shared_file());
     fingerprint = data_.source->fingerprint().text;
     if (entries_ > 0) return;
     throw Error(ErrorKind::not_found, "the data set has no samples",
@@ -183,6 +184,7 @@ void Pipeline::agree_on_data() {
   });
   share_value(*comm_, entries_);
   share_value(*comm_, stored_bytes_);
+  share_value(*comm_, local_data_);
   fingerprint = broadcast_text(*comm_, fingerprint, 0);
   collectively(*comm_, [&] { require_same_data(fingerprint); });
   identity_ = fingerprint;
@@ -244,7 +246,8 @@ void Pipeline::make_order() {
              .stored_bytes = stored_bytes_,
              .batch = options_.batch,
              .node_share = RootMap(plain, groups_).largest_share(),
-             .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers)});
+             .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers),
+             .enough_bytes = local_data_ ? kEnoughLocalBytes : kEnoughBytes});
       }
     }
     const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start,

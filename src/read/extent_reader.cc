@@ -8,63 +8,107 @@
 
 namespace forebay {
 
-void ExtentReader::read(const WindowPart& part) {
+void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
+  try {
+    std::unique_ptr<Transfer> transfer = std::move(ahead_);
+    if (transfer) {
+      finish();
+    } else {
+      transfer = std::make_unique<Transfer>(prepare(part));
+      bring(*transfer);
+    }
+    if (next && may_start(*next)) {
+      ahead_ = std::make_unique<Transfer>(prepare(*next));
+      start(*ahead_);
+    }
+    try {
+      unpack(*transfer);
+    } catch (const IndexMismatch& mismatch) {
+      read_again(*transfer, mismatch);
+    }
+  } catch (...) {
+    parts_.bulk->cancel();
+    throw;
+  }
+}
+
+bool ExtentReader::may_start(const WindowPart& next) const {
+  return !parts_.prepare && turns_.unlimited() && stage_.free(next.window);
+}
+
+ExtentReader::Transfer ExtentReader::prepare(const WindowPart& part) {
   const std::int64_t started = now_ns();
   if (parts_.prepare) parts_.prepare(part);
+  if (part.phase != Phase::rest) stage_.begin(root_, part.window);
+  Transfer transfer{.part = part,
+                    .runs = sample_runs(plan_.order(), plan_.pieces(root_, part)),
+                    .mark = stage_.mark(part.window)};
+  locate(transfer);
   totals_.seek_ns += now_ns() - started;
-  const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
-  const std::uint64_t mark = stage_.mark();
-  had_turn_ = false;
-  try {
-    read_runs(part.window, runs);
-  } catch (const IndexMismatch& mismatch) {
-    parts_.source->check_unchanged();  // a writer at work would explain it as well
-    give_up_index(mismatch);
-    stage_.rewind(mark);
-    read_runs(part.window, runs);
-  }
+  return transfer;
 }
 
-void ExtentReader::read_runs(std::uint64_t window, std::span<const SampleRun> runs) {
-  const ReadPlan plan = locate(runs);
-  const auto memory = bring(plan, window);
-  const std::int64_t arrived = now_ns();
-  unpack(runs, PlannedBytes(plan, memory), window);
-  totals_.read_ns += now_ns() - arrived;
-}
-
-ReadPlan ExtentReader::locate(std::span<const SampleRun> runs) {
-  const std::int64_t started = now_ns();
+void ExtentReader::locate(Transfer& transfer) {
   extents_.clear();
-  for (const SampleRun& run : runs) parts_.index->extents(run.sample, run.count, extents_);
-  ReadPlan plan = plan_reads(extents_, parts_.gap_bytes);
-  totals_.seek_ns += now_ns() - started;
-  return plan;
-}
-
-std::span<std::byte> ExtentReader::bring(const ReadPlan& plan, std::uint64_t window) {
-  const auto memory = stage_.take(root_, window, plan.bytes);
-  requests_.clear();
-  for (const PlannedRead& read : plan.reads) {
-    requests_.push_back({.offset = read.offset, .into = memory.subspan(read.place, read.length)});
+  for (const SampleRun& run : transfer.runs) {
+    parts_.index->extents(run.sample, run.count, extents_);
   }
-  std::optional<Turns::Turn> turn;
-  if (!std::exchange(had_turn_, true)) turn.emplace(turns_);  // a part has one turn
-  const std::int64_t started = now_ns();
-  parts_.bulk->read(requests_, [](std::size_t) {});
-  totals_.read_ns += now_ns() - started;
-  if (turn) turn->count(plan.bytes);
-  return memory;
+  transfer.plan = plan_reads(extents_, parts_.gap_bytes);
 }
 
-void ExtentReader::unpack(std::span<const SampleRun> runs, const PlannedBytes& bytes,
-                          std::uint64_t window) {
-  for (const SampleRun& run : runs) {
+void ExtentReader::start(Transfer& transfer) {
+  const std::int64_t started = now_ns();
+  transfer.memory = stage_.take(root_, transfer.part.window, transfer.plan.bytes);
+  transfer.requests.clear();
+  for (const PlannedRead& read : transfer.plan.reads) {
+    transfer.requests.push_back(
+        {.offset = read.offset, .into = transfer.memory.subspan(read.place, read.length)});
+  }
+  parts_.bulk->start(transfer.requests);
+  totals_.read_ns += now_ns() - started;
+}
+
+void ExtentReader::finish() {
+  const std::int64_t started = now_ns();
+  parts_.bulk->finish([](std::size_t) {});
+  totals_.read_ns += now_ns() - started;
+}
+
+void ExtentReader::bring(Transfer& transfer) {
+  Turns::Turn turn(turns_);
+  start(transfer);
+  finish();
+  turn.count(transfer.plan.bytes);
+}
+
+void ExtentReader::unpack(const Transfer& transfer) {
+  const std::int64_t started = now_ns();
+  const PlannedBytes bytes(transfer.plan, transfer.memory);
+  for (const SampleRun& run : transfer.runs) {
     std::uint64_t entry = run.entry;
     parts_.index->unpack(run.sample, run.count, bytes, [&](const Record& record) {
-      stage_.place(window, entry++, record.sample, record.key, record.value);
+      stage_.place(transfer.part.window, entry++, record.sample, record.key, record.value);
     });
   }
+  totals_.read_ns += now_ns() - started;
+}
+
+// Without another turn: there is one for each part.
+void ExtentReader::read_again(Transfer& transfer, const IndexMismatch& mismatch) {
+  parts_.bulk->cancel();
+  ahead_.reset();
+  parts_.source->check_unchanged();  // a writer at work would explain it as well
+  give_up_index(mismatch);
+  stage_.rewind(transfer.part.window, transfer.mark);
+  locate(transfer);
+  start(transfer);
+  finish();
+  unpack(transfer);
+}
+
+void ExtentReader::leave() {
+  parts_.bulk->cancel();
+  if (parts_.leave) parts_.leave();
 }
 
 void ExtentReader::give_up_index(const IndexMismatch& mismatch) {

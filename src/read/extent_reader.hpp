@@ -6,12 +6,17 @@
 //   bulk      pages of the file land in the stage         (engine)
 //   unpack    entries point at the records in these pages, nothing is copied
 //
+// While a part is unpacked the bytes of the next one are on their way already, so that the file
+// system has always something to do. This is left out where a part may have to wait for other
+// roots, who may be waiting for this one: with turns, and with an index that others prepare.
+//
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "read/piece_reader.hpp"
@@ -42,19 +47,31 @@ class ExtentReader final : public PieceReader {
                Turns& turns)
       : parts_(std::move(parts)), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
 
-  void read(const WindowPart& part) override;
+  void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source->check_unchanged(); }
   ReadTotals totals() const override;
   bool abandoned() const override { return parts_.bulk->abandoned(); }
-  void leave() override {
-    if (parts_.leave) parts_.leave();
-  }
+  void leave() override;
 
  private:
-  void read_runs(std::uint64_t window, std::span<const SampleRun> runs);
-  ReadPlan locate(std::span<const SampleRun> runs);
-  std::span<std::byte> bring(const ReadPlan& plan, std::uint64_t window);
-  void unpack(std::span<const SampleRun> runs, const PlannedBytes& bytes, std::uint64_t window);
+  /// A part on its way into the stage.
+  struct Transfer {
+    WindowPart part;
+    std::vector<SampleRun> runs;
+    std::uint64_t mark = 0;  ///< where its room in the stage begins
+    ReadPlan plan;
+    std::span<std::byte> memory;
+    std::vector<ReadRequest> requests;
+  };
+
+  Transfer prepare(const WindowPart& part);
+  void locate(Transfer& transfer);
+  void start(Transfer& transfer);
+  void finish();
+  void bring(Transfer& transfer);
+  bool may_start(const WindowPart& next) const;
+  void unpack(const Transfer& transfer);
+  void read_again(Transfer& transfer, const IndexMismatch& mismatch);
   void give_up_index(const IndexMismatch& mismatch);
 
   ExtentReaderParts parts_;
@@ -63,10 +80,9 @@ class ExtentReader final : public PieceReader {
   Stage& stage_;
   int root_;
   Turns& turns_;
-  bool had_turn_ = false;  ///< for the part that is being read
+  std::unique_ptr<Transfer> ahead_;  ///< the next part, started
   ReadTotals totals_;
-  std::vector<Extent> extents_;        ///< kept for their memory
-  std::vector<ReadRequest> requests_;  ///< likewise
+  std::vector<Extent> extents_;  ///< kept for its memory
 };
 
 /// Hands the first record of the data set to `sink`: through `index` if there is one, which reads

@@ -63,8 +63,9 @@ HandoffReader::HandoffReader(HandoffParts parts, const WindowPlan& plan, Stage& 
       turns_(turns),
       speculation_(first_speculation(parts_.source.database())) {}
 
-void HandoffReader::read(const WindowPart& part) {
+void HandoffReader::read(const WindowPart& part, const std::optional<WindowPart>&) {
   if (part.phase == Phase::rest) return;  // came with the first
+  stage_.begin(root_, part.window);
   const WindowPart whole{
       .window = part.window, .phase = Phase::whole, .iterations = part.iterations};
   auto pieces = plan_.pieces(root_, whole);

@@ -35,7 +35,7 @@ class HandoffReader final : public PieceReader {
  public:
   HandoffReader(HandoffParts parts, const WindowPlan& plan, Stage& stage, int root, Turns& turns);
 
-  void read(const WindowPart& part) override;
+  void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source.check_unchanged(); }
   ReadTotals totals() const override;
   void leave() override { parts_.link.leave(); }

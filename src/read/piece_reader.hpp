@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "format/record_source.hpp"
 #include "read/window_plan.hpp"
@@ -47,9 +48,11 @@ class PieceReader {
   PieceReader(const PieceReader&) = delete;
   PieceReader& operator=(const PieceReader&) = delete;
 
-  /// Brings this root's records of `part` into the stage. Throws what the source throws, and
-  /// cancelled when `give_up` ended a wait for other roots.
-  virtual void read(const WindowPart& part) = 0;
+  /// Brings this root's records of `part` into the stage, in its area of the window's buffer, which
+  /// it starts over in unless `part` is the rest of a window. `next` is what comes after it: that
+  /// may be begun meanwhile, where its buffer is free and no other root has to be waited for.
+  /// Throws what the source throws, and cancelled when `give_up` ended a wait for other roots.
+  virtual void read(const WindowPart& part, const std::optional<WindowPart>& next) = 0;
   /// Throws `changed` when a writer may have touched what was read.
   virtual void check_unchanged() = 0;
   /// Without wait_ns, which is the caller's.

@@ -44,7 +44,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
 
 Stage::Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind,
              std::uint64_t first_iteration)
-    : shape_(shape) {
+    : shape_(shape), areas_(static_cast<std::size_t>(shape.buffers)) {
   lay_out();
   memory_ = group.share(total_bytes_, kind);
   base_ = memory_->bytes().data();
@@ -112,9 +112,9 @@ void Stage::begin(int root, std::uint64_t window) {
   const std::uint64_t buffer = window % static_cast<std::uint64_t>(shape_.buffers);
   const auto area =
       buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
-  cursor_ = area * area_bytes_;
-  reserved_.resize(static_cast<std::size_t>(shape_.buffers));
-  reserved_[buffer] = std::max(reserved_[buffer], cursor_);
+  Area& mine = this->area(window);
+  mine.cursor = area * area_bytes_;
+  mine.reserved = std::max(mine.reserved, mine.cursor);
 }
 
 std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes,
@@ -123,16 +123,16 @@ std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes
   const auto area =
       buffer * static_cast<std::uint64_t>(shape_.roots) + static_cast<std::uint64_t>(root);
   const std::uint64_t area_end = (area + 1) * area_bytes_;
-  const std::uint64_t offset = round_up(cursor_, alignment);
+  Area& mine = this->area(window);
+  const std::uint64_t offset = round_up(mine.cursor, alignment);
   if (offset > area_end || bytes > area_end - offset) fail_for_area(bytes);
-  std::uint64_t& reserved = reserved_[buffer];
-  if (offset + bytes > reserved) {
+  if (offset + bytes > mine.reserved) {
     const std::uint64_t step =
-        std::min(area_end - reserved, round_up(offset + bytes - reserved, kReserveStep));
-    memory_->reserve(data_offset_ + reserved, step);
-    reserved += step;
+        std::min(area_end - mine.reserved, round_up(offset + bytes - mine.reserved, kReserveStep));
+    memory_->reserve(data_offset_ + mine.reserved, step);
+    mine.reserved += step;
   }
-  cursor_ = offset + bytes;
+  mine.cursor = offset + bytes;
   return offset;
 }
 

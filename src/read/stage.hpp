@@ -61,8 +61,9 @@ class Stage {
 
   // For roots.
 
-  /// Waits up to `limit`, or until wake(), for the buffer of `window`; tells whether it may be
-  /// filled.
+  /// Whether the buffer of `window` may be filled.
+  bool free(std::uint64_t window) const;
+  /// Waits for that up to `limit`, or until wake(); tells whether it is so.
   bool wait_free(std::uint64_t window, std::chrono::milliseconds limit);
   /// Starts over in `root`'s area of the buffer of `window`.
   void begin(int root, std::uint64_t window);
@@ -74,9 +75,9 @@ class Stage {
   /// Points `entry` at a record inside of room that was taken.
   void place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
              std::span<const std::byte> key, std::span<const std::byte> value);
-  /// Where the next append or take goes; rewind() gives back what came after it.
-  std::uint64_t mark() const { return cursor_; }
-  void rewind(std::uint64_t mark) { cursor_ = mark; }
+  /// Where the next append or take in `window` goes; rewind() gives back what came after it.
+  std::uint64_t mark(std::uint64_t window) const { return area(window).cursor; }
+  void rewind(std::uint64_t window, std::uint64_t mark) { area(window).cursor = mark; }
   /// Makes everything of `root` below `iterations` visible. `blocked` is when the root last waited
   /// for a free buffer.
   void publish(int root, std::uint64_t iterations, Interval blocked);
@@ -105,10 +106,16 @@ class Stage {
   struct Control;
   struct alignas(64) RootState;
   struct alignas(64) RankState;
+  /// This root's part of a buffer, in bytes from the start of the data.
+  struct Area {
+    std::uint64_t cursor = 0;    ///< the next free byte
+    std::uint64_t reserved = 0;  ///< end of what is known to be backed by memory
+  };
 
   bool published(std::uint64_t iteration) const;
   bool abandoned(std::uint64_t iteration) const;
-  bool free(std::uint64_t window) const;
+  Area& area(std::uint64_t window) { return areas_[window % areas_.size()]; }
+  const Area& area(std::uint64_t window) const { return areas_[window % areas_.size()]; }
   std::span<RootState> roots() const;
   std::span<RankState> ranks() const;
   StageEntry* entries(std::uint64_t window) const;
@@ -128,9 +135,7 @@ class Stage {
   std::unique_ptr<SharedMemory> memory_;
   std::byte* base_ = nullptr;
   Control* control_ = nullptr;
-  std::uint64_t cursor_ = 0;  ///< next free byte of this root's area, from the start of the data
-  /// A buffer: end of what is known to be backed by memory in this root's area.
-  std::vector<std::uint64_t> reserved_;
+  std::vector<Area> areas_;  ///< one a buffer
 };
 
 }  // namespace forebay

@@ -19,6 +19,7 @@ class NoStagger final : public Stagger {
   bool acquire(std::uint64_t, const GiveUp&) override { return true; }
   void release(std::uint64_t) override {}
   void leave() override {}
+  bool unlimited() const override { return true; }
   std::string describe() const override {
     return roots_ == 1 ? "one root reads" : fmt::format("all {} roots read at once", roots_);
   }

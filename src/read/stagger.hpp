@@ -63,6 +63,8 @@ class Stagger {
   /// needed only where the destructor comes late.
   virtual void leave() = 0;
   virtual std::string describe() const = 0;
+  /// Whether everybody may read at any time.
+  virtual bool unlimited() const { return false; }
 };
 
 struct StaggerOptions {

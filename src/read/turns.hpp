@@ -32,6 +32,8 @@ class Turns {
         : StaggerTurn(*turns.stagger_, turns.next_++, turns.give_up_) {}
   };
 
+  /// Whether a turn never has to be waited for.
+  bool unlimited() const { return stagger_->unlimited(); }
   /// This root takes no more turns: nobody waits for it.
   void leave() { stagger_->leave(); }
   double waited_seconds() const { return waited_seconds_; }

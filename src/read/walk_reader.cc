@@ -7,7 +7,8 @@
 
 namespace forebay {
 
-void WalkReader::read(const WindowPart& part) {
+void WalkReader::read(const WindowPart& part, const std::optional<WindowPart>&) {
+  if (part.phase != Phase::rest) stage_.begin(root_, part.window);
   const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
   Turns::Turn turn(turns_);
   const std::uint64_t before = source_.counters().bytes_requested;

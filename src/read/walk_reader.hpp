@@ -15,7 +15,7 @@ class WalkReader final : public PieceReader {
   WalkReader(RecordSource& source, const WindowPlan& plan, Stage& stage, int root, Turns& turns)
       : source_(source), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
 
-  void read(const WindowPart& part) override;
+  void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { source_.check_unchanged(); }
   ReadTotals totals() const override;
 

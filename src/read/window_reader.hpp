@@ -17,10 +17,12 @@ class WindowReader {
   /// Fills the first `iterations` iterations of `window`, which must be free, and publishes them.
   /// In the first window of a run, whose ranks wait to start, iteration 0 comes first. Throws what
   /// the reader throws; `changed` when a writer may have touched what was read.
-  void fill(std::uint64_t window, std::uint64_t iterations, Interval blocked);
+  /// `next_iterations`: how many of the window after it are wanted, 0 at the end.
+  void fill(std::uint64_t window, std::uint64_t iterations, std::uint64_t next_iterations,
+            Interval blocked);
 
  private:
-  void read(const WindowPart& part);
+  void read(const WindowPart& part, const std::optional<WindowPart>& next);
 
   PieceReader& reader_;
   Stage& stage_;

@@ -5,9 +5,9 @@
 //   uring   many requests in flight from one thread (io_uring), optionally past the page cache
 //
 // A BulkReader belongs to one thread. It never writes outside of the spans that it was given, and
-// after read() has returned or thrown it does not write into them any more. The one exception is a
-// file system that never answers: only a reader with a timeout or a stop token gives up on it, and
-// abandoned() then says that the spans are lost.
+// after read(), finish() or cancel() has returned or thrown it does not write into them any more.
+// The one exception is a file system that never answers: only a reader with a timeout or a stop
+// token gives up on it, and abandoned() then says that the spans are lost.
 #pragma once
 
 #include <chrono>
@@ -52,22 +52,35 @@ struct BulkCounters {
 class BulkReader {
  public:
   /// Called in the reading thread once request number `index` is complete; requests may complete
-  /// in any order. May throw: reading ends and the exception leaves read().
+  /// in any order. May throw: reading ends and the exception leaves finish().
   using Done = std::function<void(std::size_t index)>;
 
+  /// Cancels what was started.
   virtual ~BulkReader() = default;
   BulkReader() = default;
   BulkReader(const BulkReader&) = delete;
   BulkReader& operator=(const BulkReader&) = delete;
 
-  /// Returns when all requests are complete. Throws io naming file and offset (the first failure
-  /// wins; whatever else was in flight has ended), cancelled after a stop, or what `done` threw.
-  /// May be called again after an error, unless abandoned().
-  virtual void read(std::span<const ReadRequest> requests, const Done& done) = 0;
+  /// Begins to read, as far as the engine can do so behind the caller's back, which has other work
+  /// to do meanwhile. `requests` stay where they are until finish() or cancel(), one of which comes
+  /// before the next start(). Throws io for impossible offsets.
+  virtual void start(std::span<const ReadRequest> requests) = 0;
+  /// Returns when all that was started is complete. Throws io naming file and offset (the first
+  /// failure wins; whatever else was in flight has ended), cancelled after a stop, or what `done`
+  /// threw. The reader may be used again after an error, unless abandoned().
+  virtual void finish(const Done& done) = 0;
+  /// Ends what was started, if anything, without finishing it.
+  virtual void cancel() noexcept = 0;
+
+  void read(std::span<const ReadRequest> requests, const Done& done) {
+    start(requests);
+    finish(done);
+  }
+
   virtual BulkCounters counters() const = 0;
-  /// True once read() has left requests behind that got no answer. They may still write into their
+  /// True once requests were left behind that got no answer. They may still write into their
   /// spans at any time: their memory must stay mapped and unused until the process ends. Every
-  /// later read() throws io.
+  /// later start() throws io.
   virtual bool abandoned() const = 0;
   /// "uring, 32 in flight of 1 MiB, past the page cache": for explain().
   virtual std::string describe() const = 0;
@@ -85,9 +98,15 @@ struct EngineChoice {
   std::string reason;
 };
 
+/// Whether the file is on a device of this node (or in its memory), as far as its file system
+/// tells.
+bool on_local_device(const File& file);
+
 /// Chooses between uring and pread by what the system offers and by the file system; both can be
-/// used on a file opened with any engine. Says through the log, once in a process, when io_uring is
-/// not available. Local; makes and drops a ring, so ask once a file.
+/// used on a file opened with any engine. On local devices a few threads copy faster out of the
+/// page cache than io_uring's workers do (docs/results/engines.md). Says through the log, once in a
+/// process, when io_uring is wanted and not available. Local; makes and drops a ring, so ask once a
+/// file.
 EngineChoice choose_engine(const File& file);
 
 }  // namespace forebay

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <string_view>
 
 #include "forebay/log.hpp"
 #include "storage/file_error.hpp"
@@ -16,13 +18,22 @@ void say_once(const std::string& refusal) {
   if (!said.exchange(true)) log_message(LogLevel::info, refusal + "; reading by pread instead");
 }
 
+constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",    "zfs",
+                                       "vfat", "overlay", "squashfs", "iso9660", "tmpfs"};
+
 }  // namespace
+
+bool on_local_device(const File& file) {
+  const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
+  return on_disk == nullptr ||
+         std::ranges::find(kLocal, file_system_name(on_disk->fd())) != std::end(kLocal);
+}
 
 EngineChoice choose_engine(const File& file, const UringProbe& probe) {
   const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
   if (on_disk == nullptr) return {Engine::pread, "the bytes are not on a file system"};
   const std::string system = file_system_name(on_disk->fd());
-  if (system == "tmpfs") return {Engine::pread, "tmpfs is memory: nothing to wait for"};
+  if (on_local_device(file)) return {Engine::pread, fmt::format("{} is local", system)};
   if (const int error = probe(); error != 0) {
     const std::string refusal = uring_refusal(error);
     say_once(refusal);

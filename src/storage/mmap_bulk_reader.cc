@@ -16,8 +16,13 @@ MmapBulkReader::MmapBulkReader(std::shared_ptr<const File> file) : file_(std::mo
               Where{.file = file_->path()});
 }
 
-void MmapBulkReader::read(std::span<const ReadRequest> requests, const Done& done) {
+void MmapBulkReader::start(std::span<const ReadRequest> requests) {
   require_possible(requests, *file_);
+  requests_ = requests;
+}
+
+void MmapBulkReader::finish(const Done& done) {
+  const auto requests = std::exchange(requests_, {});
   for (std::size_t i = 0; i < requests.size(); ++i) {
     copy(requests[i]);
     done(i);

@@ -16,7 +16,10 @@ class MmapBulkReader final : public BulkReader {
   /// Throws unsupported for a file that is not mapped.
   explicit MmapBulkReader(std::shared_ptr<const File> file);
 
-  void read(std::span<const ReadRequest> requests, const Done& done) override;
+  /// Only notes what to copy: this engine does everything in the calling thread.
+  void start(std::span<const ReadRequest> requests) override;
+  void finish(const Done& done) override;
+  void cancel() noexcept override { requests_ = {}; }
   BulkCounters counters() const override { return counters_; }
   bool abandoned() const override { return false; }
   std::string describe() const override { return "mmap, copied one after another"; }
@@ -25,6 +28,7 @@ class MmapBulkReader final : public BulkReader {
   void copy(const ReadRequest& request);
 
   std::shared_ptr<const File> file_;
+  std::span<const ReadRequest> requests_;
   BulkCounters counters_;
 };
 

@@ -11,7 +11,7 @@ namespace forebay {
 namespace {
 
 // See docs/results/engines.md.
-constexpr unsigned kDefaultDepth = 4;
+constexpr unsigned kDefaultDepth = 8;
 constexpr unsigned kMaxDepth = 256;
 constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
 
@@ -34,21 +34,41 @@ PreadBulkReader::PreadBulkReader(std::shared_ptr<const File> file, const BulkOpt
 }
 
 PreadBulkReader::~PreadBulkReader() {
+  cancel();
   if (!abandoned_) return;
   for (HelperThread& thread : threads_) thread.abandon();
 }
 
-void PreadBulkReader::read(std::span<const ReadRequest> requests, const Done& done) {
+void PreadBulkReader::start(std::span<const ReadRequest> requests) {
   if (abandoned_) throw abandoned_error(file_->path());
   require_possible(requests, *file_);
-  if (crew_) {
-    read_by_crew(requests, done);
-  } else {
-    read_here(requests, done);
+  started_ = requests;
+  if (crew_) crew_->begin(requests, piece_bytes_);
+}
+
+void PreadBulkReader::finish(const Done& done) {
+  if (!crew_) return read_here(done);
+  try {
+    while (!started_.empty()) {
+      const auto finished = crew_->next_finished();
+      if (finished.empty()) break;
+      for (const std::size_t index : finished) done(index);
+    }
+    started_ = {};
+  } catch (...) {
+    cancel();
+    crew_->rethrow_error();
+    throw;
   }
 }
 
-void PreadBulkReader::read_here(std::span<const ReadRequest> requests, const Done& done) {
+void PreadBulkReader::cancel() noexcept {
+  const bool reading = !std::exchange(started_, {}).empty();
+  if (reading && crew_ && !crew_->end()) abandoned_ = true;
+}
+
+void PreadBulkReader::read_here(const Done& done) {
+  const auto requests = std::exchange(started_, {});
   for (std::size_t i = 0; i < requests.size(); ++i) {
     RequestSplitter pieces(requests.subspan(i, 1), piece_bytes_);
     while (!pieces.empty()) {
@@ -58,21 +78,6 @@ void PreadBulkReader::read_here(std::span<const ReadRequest> requests, const Don
       counters_.bytes += piece.into.size();
     }
     done(i);
-  }
-}
-
-void PreadBulkReader::read_by_crew(std::span<const ReadRequest> requests, const Done& done) {
-  crew_->begin(requests, piece_bytes_);
-  try {
-    while (true) {
-      const auto finished = crew_->next_finished();
-      if (finished.empty()) break;
-      for (const std::size_t index : finished) done(index);
-    }
-  } catch (...) {
-    abandoned_ = !crew_->end();
-    crew_->rethrow_error();
-    throw;
   }
 }
 

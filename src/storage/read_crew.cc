@@ -55,14 +55,15 @@ std::vector<std::size_t> ReadCrew::next_finished() {
     if (error_) std::rethrow_exception(error_);
     if (options_.stop.stop_requested()) throw stopped_error(file_->path());
     if (!finished_.empty() || unfinished_ == 0) return std::exchange(finished_, {});
-    // Any answer, not only the one that completes a request, shows that the file system lives.
-    const auto answered = [this, before = answered_] { return answered_ != before; };
-    if (options_.timeout.count() > 0) {
-      answers_.wait_for(lock, options_.stop, options_.timeout, answered);
-    } else {
-      answers_.wait(lock, options_.stop, answered);
+    const auto news = [this] { return error_ || !finished_.empty(); };
+    if (options_.timeout.count() == 0) {
+      answers_.wait(lock, options_.stop, news);
+      continue;
     }
-    if (!answered() && !options_.stop.stop_requested()) {
+    // Any answer, not only the one that completes a request, shows that the file system lives.
+    const std::uint64_t before = answered_;
+    if (answers_.wait_for(lock, options_.stop, options_.timeout, news)) continue;
+    if (answered_ == before && !options_.stop.stop_requested()) {
       patience_ = std::min(patience_, kStopGrace);
       const std::uint64_t offset = in_flight_.empty() ? 0 : in_flight_.front().offset;
       throw no_answer_error(file_->path(), offset, options_.timeout);
@@ -113,7 +114,8 @@ void ReadCrew::finish(const ReadPiece& piece, std::exception_ptr error) {
       --unfinished_;
     }
   }
-  answers_.notify_one();
+  // The caller is woken for what it waits for: requests, or in the end the last read in flight.
+  if (error_ || !finished_.empty() || in_flight_.empty()) answers_.notify_one();
 }
 
 }  // namespace forebay

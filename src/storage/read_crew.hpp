@@ -36,8 +36,8 @@ class ReadCrew {
   /// Withdraws the pieces that nobody has taken and waits for the others. False when one of them
   /// gets no answer: its thread may never come back.
   bool end() noexcept;
-  /// Throws what the first piece, in the order they are handed out, that failed did: after end(), when all that were
-  /// taken are known, this does not depend on which thread was faster.
+  /// Throws what the first piece, in the order they are handed out, that failed did: after end(),
+  /// when all that were taken are known, this does not depend on which thread was faster.
   void rethrow_error() const;
 
   BulkCounters counters() const;

@@ -51,7 +51,11 @@ class UringBulkReader final : public BulkReader {
  public:
   UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options);
 
-  void read(std::span<const ReadRequest> requests, const Done& done) override;
+  ~UringBulkReader() override { cancel(); }
+
+  void start(std::span<const ReadRequest> requests) override;
+  void finish(const Done& done) override;
+  void cancel() noexcept override;
   BulkCounters counters() const override { return counters_; }
   bool abandoned() const override { return abandoned_; }
   std::string describe() const override;
@@ -105,10 +109,19 @@ UringBulkReader::UringBulkReader(std::shared_ptr<const PreadFile> file, const Bu
       ring_->register_files(std::span(descriptors).first(direct_.usable() ? 2 : 1));
 }
 
-void UringBulkReader::read(std::span<const ReadRequest> requests, const Done& done) {
+void UringBulkReader::start(std::span<const ReadRequest> requests) {
   if (abandoned_) throw abandoned_error(file_->path());
   require_possible(requests, *file_);
   begin(requests);
+  try {
+    submit_pieces();
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+void UringBulkReader::finish(const Done& done) {
   try {
     while (true) {
       submit_pieces();  // before `done`, which may take its time
@@ -117,9 +130,13 @@ void UringBulkReader::read(std::span<const ReadRequest> requests, const Done& do
       collect();
     }
   } catch (...) {
-    abandoned_ = !cancel_all();
+    cancel();
     throw;
   }
+}
+
+void UringBulkReader::cancel() noexcept {
+  if (!abandoned_ && !cancel_all()) abandoned_ = true;
 }
 
 void UringBulkReader::begin(std::span<const ReadRequest> requests) {
@@ -227,6 +244,8 @@ void UringBulkReader::report(const Done& done) {
 // True once nothing is in flight. What cannot be cancelled any more is waited for.
 bool UringBulkReader::cancel_all() noexcept {
   pieces_ = {};
+  finished_.clear();
+  if (in_flight_ == 0) return true;
   try {
     std::size_t unanswered = in_flight_;
     for (std::size_t i = 0; i < slots_.size(); ++i) {

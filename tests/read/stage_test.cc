@@ -32,7 +32,8 @@ void fill_all(Stage& stage, const WindowPlan& plan, int root) {
   for (std::uint64_t window = 0; window < kWindows; ++window) {
     while (!stage.wait_free(window, milliseconds(100))) {
     }
-    windows.fill(window, plan.order().coalesce(), {});
+    const std::uint64_t next = window + 1 < kWindows ? plan.order().coalesce() : 0;
+    windows.fill(window, plan.order().coalesce(), next, {});
   }
 }
 
@@ -139,10 +140,10 @@ TEST(Stage, HoldsRecordsInPlaceOfWholePages) {
 TEST(Stage, GivesBackRoomThatWasTakenInVain) {
   Stage stage = small_stage(4 * 8192);
   stage.begin(0, 0);
-  const std::uint64_t mark = stage.mark();
+  const std::uint64_t mark = stage.mark(0);
   const auto first = stage.take(0, 0, 16384);
   EXPECT_THROW(stage.take(0, 0, 1), Error);
-  stage.rewind(mark);
+  stage.rewind(0, mark);
   EXPECT_EQ(stage.take(0, 0, 16384).data(), first.data());
 }
 

@@ -188,11 +188,13 @@ TEST_F(BulkFailureTest, ChoiceOfTheEngineNamesTheFileSystem) {
   const auto works = [] { return 0; };
   const test::TemporaryFolder folder;
   test::write_bytes(folder.file("data"), bytes_);
-  const EngineChoice choice = choose_engine(*open_file(folder.file("data"), Engine::mmap), works);
-  const bool in_memory = choice.reason.find("tmpfs") != std::string::npos;
-  EXPECT_EQ(choice.engine, in_memory ? Engine::pread : Engine::uring);
-  EXPECT_THAT(choose_engine(*open_file("/proc/self/mem", Engine::pread), works).reason,
-              HasSubstr("proc"));
+  const auto here = open_file(folder.file("data"), Engine::mmap);
+  const EngineChoice choice = choose_engine(*here, works);
+  EXPECT_EQ(choice.engine, on_local_device(*here) ? Engine::pread : Engine::uring);
+  const auto elsewhere = open_file("/proc/self/mem", Engine::pread);
+  EXPECT_FALSE(on_local_device(*elsewhere));
+  EXPECT_EQ(choose_engine(*elsewhere, works).engine, Engine::uring);
+  EXPECT_THAT(choose_engine(*elsewhere, works).reason, HasSubstr("proc"));
 }
 
 TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
@@ -204,7 +206,7 @@ TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
     const Error error = error_of([&] { make_uring_reader(file, {}, probe); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("io_uring"), HasSubstr("--engine pread")));
-    const EngineChoice choice = choose_engine(*file, probe);
+    const EngineChoice choice = choose_engine(*open_file("/proc/self/mem", Engine::pread), probe);
     EXPECT_EQ(choice.engine, Engine::pread);
     EXPECT_THAT(choice.reason, HasSubstr("io_uring is not available"));
   }

@@ -5,6 +5,17 @@
 #include <algorithm>
 
 namespace forebay::lmdb {
+namespace {
+
+// Runs of records that were written together lie one behind the other, so while this one is checked
+// the header of one soon to come is fetched: each would be a miss of the caches otherwise.
+void fetch_a_later_header(std::span<const std::byte> run) {
+  constexpr std::uintptr_t kAhead = 4;
+  const auto here = reinterpret_cast<std::uintptr_t>(run.data());
+  __builtin_prefetch(reinterpret_cast<const void*>(here + kAhead * run.size()));
+}
+
+}  // namespace
 
 void LeafIndex::check_range(std::uint64_t first, std::uint64_t count) const {
   if (first <= entries() && count <= entries() - first) return;
@@ -86,6 +97,7 @@ std::span<const std::byte> LeafIndex::run_value(const Node& node, const ExtentBy
   const PageNumber first = node.overflow_page();
   const std::uint64_t pages = overflow_pages(node.value_size, store_.facts().page_size);
   const auto run = bytes.at(first * size, pages * size);
+  fetch_a_later_header(run);
   const PageHeader header = decode_page_header(run);
   // The leaf and the index agree on the run, so it is the run that is damaged.
   if (header.number != first || (header.flags & kPageTypeMask) != kPageOverflow) {

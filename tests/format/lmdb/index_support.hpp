@@ -23,20 +23,23 @@ namespace forebay::lmdb {
 class PlainReader final : public BulkReader {
  public:
   explicit PlainReader(std::shared_ptr<const File> file) : file_(std::move(file)) {}
-  void read(std::span<const ReadRequest> requests, const Done& done) override {
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      file_->read(requests[i].offset, requests[i].into);
+  void start(std::span<const ReadRequest> requests) override { requests_ = requests; }
+  void finish(const Done& done) override {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      file_->read(requests_[i].offset, requests_[i].into);
       ++counters_.requests;
-      counters_.bytes += requests[i].into.size();
+      counters_.bytes += requests_[i].into.size();
       done(i);
     }
   }
+  void cancel() noexcept override { requests_ = {}; }
   BulkCounters counters() const override { return counters_; }
   bool abandoned() const override { return false; }
   std::string describe() const override { return "plain"; }
 
  private:
   std::shared_ptr<const File> file_;
+  std::span<const ReadRequest> requests_;
   BulkCounters counters_;
 };
 
