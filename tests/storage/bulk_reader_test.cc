@@ -219,6 +219,48 @@ TEST_P(BulkReaderTest, FileThatWasCutIsAnErrorAndOneThatGrewIsNot) {
   fresh->read({&later, 1}, [](std::size_t) {});
 }
 
+TEST_P(BulkReaderTest, WhatWasStartedIsThereWhenItIsFinished) {
+  std::mt19937 random(8);
+  const auto shared = reader({.depth = 3, .request_bytes = 4096});
+  for (int i = 0; i < 10 * test::test_scale(); ++i) {
+    RequestList list = random_list(random);
+    const auto requests = list.requests();
+    std::multiset<std::size_t> done;
+    shared->start(requests);
+    shared->finish([&](std::size_t index) { done.insert(index); });
+    EXPECT_EQ(done.size(), list.size());
+    for (std::size_t k = 0; k < list.size(); ++k) EXPECT_TRUE(list.holds(k, bytes_));
+    EXPECT_TRUE(list.gaps_are_untouched());
+  }
+}
+
+TEST_P(BulkReaderTest, AfterACancelNothingIsWrittenAndTheReaderGoesOn) {
+  const auto shared = reader({.depth = 8, .request_bytes = 1000});
+  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+    RequestList list;
+    for (std::size_t i = 0; i < 10; ++i) list.add(i * 30'000, 30'000, 0);
+    auto requests = list.requests();
+    shared->start(requests);
+    shared->cancel();
+    for (const ReadRequest& request : requests) std::ranges::fill(request.into, std::byte{77});
+    RequestList next;
+    next.add(5, 50'000, 0);
+    expect_exact(*shared, next);
+    for (const ReadRequest& request : requests) {
+      EXPECT_EQ(std::ranges::count(request.into, std::byte{77}), 30'000);
+    }
+  }
+  shared->cancel();  // nothing was started
+}
+
+TEST_P(BulkReaderTest, DestructionEndsWhatWasStarted) {
+  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+    std::vector<std::byte> memory(kFileBytes);
+    const ReadRequest request{0, memory};
+    reader({.depth = 4, .request_bytes = 500})->start({&request, 1});
+  }
+}
+
 TEST_P(BulkReaderTest, WhatDoneThrowsLeavesReadAndNoRequestStaysBehind) {
   const auto shared = reader({.depth = 8, .request_bytes = 4096});
   for (int round = 0; round < 20; ++round) {
