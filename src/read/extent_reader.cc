@@ -10,21 +10,13 @@ namespace forebay {
 
 void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
   try {
-    std::unique_ptr<Transfer> transfer = std::move(ahead_);
-    if (transfer) {
-      finish();
-    } else {
-      transfer = std::make_unique<Transfer>(prepare(part));
-      bring(*transfer);
-    }
-    if (next && may_start(*next)) {
-      ahead_ = std::make_unique<Transfer>(prepare(*next));
-      start(*ahead_);
-    }
+    const auto transfer = next_ ? std::move(next_) : prepare(part);
     try {
-      unpack(*transfer);
+      deliver(*transfer, next);
     } catch (const IndexMismatch& mismatch) {
-      read_again(*transfer, mismatch);
+      give_up_index(mismatch);
+      transfer->located = transfer->reading = false;
+      deliver(*transfer, {});
     }
   } catch (...) {
     parts_.bulk->cancel();
@@ -32,53 +24,66 @@ void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>&
   }
 }
 
-bool ExtentReader::may_start(const WindowPart& next) const {
-  return !parts_.prepare && turns_.unlimited() && stage_.free(next.window);
-}
-
-ExtentReader::Transfer ExtentReader::prepare(const WindowPart& part) {
+std::unique_ptr<ExtentReader::Transfer> ExtentReader::prepare(const WindowPart& part) {
   const std::int64_t started = now_ns();
   if (parts_.prepare) parts_.prepare(part);
-  if (part.phase != Phase::rest) stage_.begin(root_, part.window);
-  Transfer transfer{.part = part,
-                    .runs = sample_runs(plan_.order(), plan_.pieces(root_, part)),
-                    .mark = stage_.mark(part.window)};
-  locate(transfer);
+  auto transfer = std::make_unique<Transfer>();
+  transfer->part = part;
+  transfer->runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
   totals_.seek_ns += now_ns() - started;
   return transfer;
 }
 
+void ExtentReader::deliver(Transfer& transfer, const std::optional<WindowPart>& next) {
+  if (!transfer.located) locate(transfer);
+  bring(transfer, next);
+  if (next_ && turns_.unlimited() && stage_.free(next_->part.window)) start(*next_);
+  unpack(transfer);
+}
+
 void ExtentReader::locate(Transfer& transfer) {
+  const std::int64_t started = now_ns();
   extents_.clear();
   for (const SampleRun& run : transfer.runs) {
     parts_.index->extents(run.sample, run.count, extents_);
   }
   transfer.plan = plan_reads(extents_, parts_.gap_bytes);
+  transfer.located = true;
+  totals_.seek_ns += now_ns() - started;
+}
+
+void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& next) {
+  std::optional<Turns::Turn> turn;
+  if (!std::exchange(transfer.had_turn, true)) turn.emplace(turns_);  // one for each part
+  if (!transfer.reading) start(transfer);
+  if (next && !parts_.prepare) {
+    next_ = prepare(*next);
+    locate(*next_);
+  }
+  const std::int64_t started = now_ns();
+  parts_.bulk->finish([](std::size_t) {});
+  totals_.read_ns += now_ns() - started;
+  if (turn) turn->count(transfer.plan.bytes);
 }
 
 void ExtentReader::start(Transfer& transfer) {
   const std::int64_t started = now_ns();
-  transfer.memory = stage_.take(root_, transfer.part.window, transfer.plan.bytes);
+  const std::uint64_t window = transfer.part.window;
+  if (transfer.mark) {
+    stage_.rewind(window, *transfer.mark);
+  } else {
+    if (transfer.part.phase != Phase::rest) stage_.begin(root_, window);
+    transfer.mark = stage_.mark(window);
+  }
+  transfer.memory = stage_.take(root_, window, transfer.plan.bytes);
   transfer.requests.clear();
   for (const PlannedRead& read : transfer.plan.reads) {
     transfer.requests.push_back(
         {.offset = read.offset, .into = transfer.memory.subspan(read.place, read.length)});
   }
   parts_.bulk->start(transfer.requests);
+  transfer.reading = true;
   totals_.read_ns += now_ns() - started;
-}
-
-void ExtentReader::finish() {
-  const std::int64_t started = now_ns();
-  parts_.bulk->finish([](std::size_t) {});
-  totals_.read_ns += now_ns() - started;
-}
-
-void ExtentReader::bring(Transfer& transfer) {
-  Turns::Turn turn(turns_);
-  start(transfer);
-  finish();
-  turn.count(transfer.plan.bytes);
 }
 
 void ExtentReader::unpack(const Transfer& transfer) {
@@ -93,30 +98,21 @@ void ExtentReader::unpack(const Transfer& transfer) {
   totals_.read_ns += now_ns() - started;
 }
 
-// Without another turn: there is one for each part.
-void ExtentReader::read_again(Transfer& transfer, const IndexMismatch& mismatch) {
-  parts_.bulk->cancel();
-  ahead_.reset();
-  parts_.source->check_unchanged();  // a writer at work would explain it as well
-  give_up_index(mismatch);
-  stage_.rewind(transfer.part.window, transfer.mark);
-  locate(transfer);
-  start(transfer);
-  finish();
-  unpack(transfer);
-}
-
-void ExtentReader::leave() {
-  parts_.bulk->cancel();
-  if (parts_.leave) parts_.leave();
-}
-
+// What the index said of the next part is wrong as well, or will be.
 void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
+  parts_.bulk->cancel();
+  next_.reset();
+  parts_.source->check_unchanged();  // a writer at work would explain it as well
   if (!parts_.replace) throw mismatch;
   log(parts_.index->give_up() ? LogLevel::warning : LogLevel::info,
       "the index does not fit the data and is not used: {}", mismatch.what());
   const auto another = std::exchange(parts_.replace, nullptr);
   given_up_ = std::exchange(parts_.index, another());
+}
+
+void ExtentReader::leave() {
+  parts_.bulk->cancel();
+  if (parts_.leave) parts_.leave();
 }
 
 void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index,

@@ -6,9 +6,14 @@
 //   bulk      pages of the file land in the stage         (engine)
 //   unpack    entries point at the records in these pages, nothing is copied
 //
-// While a part is unpacked the bytes of the next one are on their way already, so that the file
-// system has always something to do. This is left out where a part may have to wait for other
-// roots, who may be waiting for this one: with turns, and with an index that others prepare.
+// So that the file system always has something to do, the next part is located while this one is
+// on its way, and on its way while this one is unpacked:
+//
+//   locate 1 | locate 2    | unpack 1, locate 3 | unpack 2, locate 4 | ...
+//            | read 1      | read 2             | read 3             | ...
+//
+// Where a part may have to wait for other roots, who may be waiting for this one, it comes after
+// the one before has been delivered: with turns, and with an index that others prepare.
 //
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
@@ -58,20 +63,21 @@ class ExtentReader final : public PieceReader {
   struct Transfer {
     WindowPart part;
     std::vector<SampleRun> runs;
-    std::uint64_t mark = 0;  ///< where its room in the stage begins
+    bool located = false;
     ReadPlan plan;
+    bool had_turn = false;
+    bool reading = false;
+    std::optional<std::uint64_t> mark;  ///< where its room in the stage begins
     std::span<std::byte> memory;
     std::vector<ReadRequest> requests;
   };
 
-  Transfer prepare(const WindowPart& part);
+  std::unique_ptr<Transfer> prepare(const WindowPart& part);
+  void deliver(Transfer& transfer, const std::optional<WindowPart>& next);
   void locate(Transfer& transfer);
+  void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
-  void finish();
-  void bring(Transfer& transfer);
-  bool may_start(const WindowPart& next) const;
   void unpack(const Transfer& transfer);
-  void read_again(Transfer& transfer, const IndexMismatch& mismatch);
   void give_up_index(const IndexMismatch& mismatch);
 
   ExtentReaderParts parts_;
@@ -80,7 +86,7 @@ class ExtentReader final : public PieceReader {
   Stage& stage_;
   int root_;
   Turns& turns_;
-  std::unique_ptr<Transfer> ahead_;  ///< the next part, started
+  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ReadTotals totals_;
   std::vector<Extent> extents_;  ///< kept for its memory
 };

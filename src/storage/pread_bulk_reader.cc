@@ -11,7 +11,7 @@ namespace forebay {
 namespace {
 
 // See docs/results/engines.md.
-constexpr unsigned kDefaultDepth = 8;
+constexpr unsigned kDefaultDepth = 4;
 constexpr unsigned kMaxDepth = 256;
 constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
 
