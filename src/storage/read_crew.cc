@@ -46,6 +46,7 @@ void ReadCrew::begin(std::span<const ReadRequest> requests, std::uint64_t piece_
   unfinished_ = requests.size() - finished_.size();
   pieces_ = RequestSplitter(requests, piece_bytes);
   patience_ = options_.timeout;
+  last_answer_ = Clock::now();
   work_.notify_all();
 }
 
@@ -61,9 +62,9 @@ std::vector<std::size_t> ReadCrew::next_finished() {
       continue;
     }
     // Any answer, not only the one that completes a request, shows that the file system lives.
-    const std::uint64_t before = answered_;
-    if (answers_.wait_for(lock, options_.stop, options_.timeout, news)) continue;
-    if (answered_ == before && !options_.stop.stop_requested()) {
+    const auto deadline = last_answer_ + options_.timeout;
+    if (answers_.wait_until(lock, options_.stop, deadline, news)) continue;
+    if (last_answer_ + options_.timeout <= Clock::now() && !options_.stop.stop_requested()) {
       patience_ = std::min(patience_, kStopGrace);
       const std::uint64_t offset = in_flight_.empty() ? 0 : in_flight_.front().offset;
       throw no_answer_error(file_->path(), offset, options_.timeout);
@@ -98,7 +99,7 @@ void ReadCrew::finish(const ReadPiece& piece, std::exception_ptr error) {
   in_flight_.erase(std::ranges::find_if(in_flight_, [&](const ReadPiece& other) {
     return other.request == piece.request && other.offset == piece.offset;
   }));
-  ++answered_;
+  last_answer_ = Clock::now();
   ++counters_.requests;
   if (error) {
     pieces_ = {};

@@ -7,6 +7,7 @@
 // (and the file) alive for as long as it takes, while the caller has long given up.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -43,6 +44,8 @@ class ReadCrew {
   BulkCounters counters() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void finish(const ReadPiece& piece, std::exception_ptr error);
 
   const std::shared_ptr<const File> file_;
@@ -57,7 +60,7 @@ class ReadCrew {
   std::size_t unfinished_ = 0;          // requests
   std::vector<std::size_t> finished_;   // requests that the caller has not heard of
   std::vector<ReadPiece> in_flight_;
-  std::uint64_t answered_ = 0;          // pieces, since construction
+  Clock::time_point last_answer_;       // or begin()
   std::chrono::milliseconds patience_;  // of end()
   std::exception_ptr error_;            // of failed_
   ReadPiece failed_;                    // the first of them that failed
