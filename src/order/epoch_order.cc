@@ -27,7 +27,7 @@ OrderOptions begun_by(OrderOptions options, const std::vector<Segment>& done) {
 const OrderOptions& checked(const OrderOptions& options, const std::vector<Segment>& done) {
   options.validate();
   require_sharing_limits(done);
-  begun_by(options, done).validate();
+  if (!done.empty()) begun_by(options, done).validate();
   return options;
 }
 
@@ -117,6 +117,7 @@ OrderProgress advance(const OrderOptions& options, OrderProgress from, std::uint
     if (iterations < left) break;
     iterations -= left;
     from = {.epoch = from.epoch + 1, .done = {}};
+    if (iterations == 0) return from;
   }
   if (iterations == 0) return from;
   if (!from.done.empty() && from.done.back().ranks == options.ranks &&
