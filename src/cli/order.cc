@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/named_choice.hpp"
 #include "cli/order/order_report.hpp"
 #include "cli/output.hpp"
 #include "core/number_text.hpp"
@@ -125,14 +124,23 @@ void show_order(OrderFlags flags) {
   print_report(report);
 }
 
+/// (CLI11 cannot hold an enum that has a to_string().)
+template <typename Enum>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
+                        const std::map<std::string, Enum>& names, const std::string& help) {
+  std::vector<std::string> known;
+  for (const auto& one : names) known.push_back(one.first);
+  return app
+      .add_option_function<std::string>(
+          name, [&value, &names](const std::string& text) { value = names.at(text); }, help)
+      ->type_name("NAME")
+      ->check(CLI::IsMember(known));
+}
+
 void add_order_options(CLI::App& app, OrderFlags& flags) {
   OrderOptions& order = flags.order;
-  flags.kind =
-      app.add_option("--order", order.kind,
-                     "grouped, shuffled, in_memory or listed; without it, what the options "
-                     "below ask for")
-          ->type_name("NAME")
-          ->transform(named_choice(kKinds));
+  flags.kind = add_choice(app, "--order", order.kind, kKinds,
+                          "Kind of order; without it, the one that the options below belong to");
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
   flags.ratio = app.add_option("--ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");
@@ -144,16 +152,10 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
       ->capture_default_str();
   app.add_option("--batch", order.batch, "Samples of a global batch (default: 32 a rank)");
   app.add_option("--seed", order.seed, "Seed of the run")->capture_default_str();
-  app.add_option("--end", order.end, "Tail of an epoch: drop, pad, wrap or exact")
-      ->type_name("NAME")
-      ->transform(named_choice(kEnds))
-      ->default_str("exact");
+  add_choice(app, "--end", order.end, kEnds, "Tail of an epoch")->default_str("exact");
   app.add_option("--reuse", order.reuse, "How often samples are used before they are replaced")
       ->capture_default_str();
-  app.add_option("--reuse-scope", order.reuse_scope,
-                 "Who recombines samples: process, node or global")
-      ->type_name("NAME")
-      ->transform(named_choice(kScopes))
+  add_choice(app, "--reuse-scope", order.reuse_scope, kScopes, "Among whom they are recombined")
       ->default_str("process");
   app.add_option("--window", order.window, "Iterations in memory at once (shuffled, listed)")
       ->capture_default_str();
