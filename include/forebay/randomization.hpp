@@ -42,7 +42,7 @@ struct MeasuredOrder {
   /// Correlation of place and sample id, -1 to 1. Full shuffle: 0, within some 1 / sqrt(N).
   double correlation = 0;
   /// How far apart neighbours come, on average, over what a full shuffle does (N / 3): 1 is as far,
-  /// in_memory comes to its ratio.
+  /// in_memory with large units comes to its ratio.
   double neighbour_distance = 0;
   /// Deliveries between two of one sample, where samples are used again: mean and least.
   double reuse_distance = 0;

@@ -173,8 +173,9 @@ void print_list(const EpochOrder& order) {
   fmt::print("\n  iteration  rank  samples\n");
   for (std::uint64_t iteration = 0; iteration < order.steps(); ++iteration) {
     for (int rank = 0; rank < order.options().ranks; ++rank) {
+      const auto samples = samples_of(order, rank, iteration);
       fmt::print("  {:>9}  {:>4}  {}\n", iteration, rank,
-                 fmt::join(samples_of(order, rank, iteration), " "));
+                 samples.empty() ? "-" : fmt::format("{}", fmt::join(samples, " ")));
     }
   }
 }
@@ -230,8 +231,9 @@ Json to_json(const OrderReport& report) {
 
 void print_report(const OrderReport& report) {
   const OrderOptions& options = report.order.options();
-  fmt::print("{} samples, {}; {} ranks, batch {}\n", human_count(options.entries),
-             parameters(options), options.ranks, human_count(options.batch));
+  fmt::print("{} {}, {}; {} {}, batch {}\n", human_count(options.entries),
+             options.entries == 1 ? "sample" : "samples", parameters(options), options.ranks,
+             options.ranks == 1 ? "rank" : "ranks", human_count(options.batch));
   print_randomness(report);
   print_row("iterations",
             fmt::format("{} an epoch; the end ({}): {} dropped, {} repeated",
