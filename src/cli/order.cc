@@ -34,7 +34,7 @@ const std::map<std::string, ReuseScope> kScopes{
 
 constexpr std::uint64_t kBatchOfARank = 32;
 constexpr std::uint64_t kListedUnasked = 64;
-constexpr std::uint64_t kMostListed = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostListed = std::uint64_t{1} << 24;
 
 struct OrderFlags {
   OrderOptions order;
@@ -120,6 +120,10 @@ void show_order(OrderFlags flags) {
   report.sample_bytes = bytes;
   report.epochs = flags.epochs;
   report.list = flags.list || report.order.size() <= kListedUnasked;
+  if (report.list && report.order.size() > kMostListed) {
+    throw Error(ErrorKind::usage, "the order is too long to list",
+                fmt::format("leave --list out: the limit is {} samples", kMostListed));
+  }
   if (flags.json) return print_json(to_json(report));
   print_report(report);
 }

@@ -1,12 +1,9 @@
 #include "forebay/epoch_order.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/mix.hpp"
-#include "forebay/error.hpp"
 #include "forebay/sample_seed.hpp"
 #include "order/dealt_epoch.hpp"
 #include "order/epoch_list.hpp"
@@ -54,13 +51,7 @@ class EpochOrder::Parts {
 };
 
 EpochOrder::EpochOrder(OrderOptions options, std::uint64_t epoch, const std::vector<Segment>& done)
-    : parts_(std::make_shared<const Parts>(std::move(options), epoch, done)) {
-  if (!done.empty() || steps() > 0) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("not one batch of {} is full: {} samples on {} ranks, and the end 'drop'",
-                          parts_->options.batch, size(), parts_->options.ranks),
-              "lower --batch or --group, or give --end pad, wrap or exact");
-}
+    : parts_(std::make_shared<const Parts>(std::move(options), epoch, done)) {}
 
 const OrderOptions& EpochOrder::options() const { return parts_->options; }
 std::uint64_t EpochOrder::epoch() const { return parts_->epoch; }

@@ -96,6 +96,7 @@ class Order(CommandTest):
         self.fail("order", "--samples", 3, "--ids", self.write("ids", b"x\n"), code=2,
                   naming="line 1")
         self.fail("order", self.path("none"), naming="none")
+        self.fail("order", "--samples", 1 << 30, "--list", code=2, naming="--list")
 
 
 if __name__ == "__main__":

@@ -22,10 +22,14 @@ class ResumedEpoch {
   ResumedEpoch(OrderOptions options, std::uint64_t epoch)
       : options_(std::move(options)), progress_{.epoch = epoch, .done = {}} {}
 
+  const OrderOptions& options() const { return options_; }
   EpochOrder order() const { return {options_, progress_.epoch, progress_.done}; }
+  /// Stays where it is if the others could not begin an epoch by themselves.
   void move_to(int ranks, std::uint64_t batch) {
-    options_.ranks = ranks;
-    options_.batch = batch;
+    OrderOptions options = options_;
+    options.ranks = ranks;
+    options.batch = batch;
+    if (test::is_possible(options)) options_ = options;
   }
   /// Delivers `iterations`, but not beyond the end of the epoch; tells whether it has been reached.
   bool take(std::uint64_t iterations) {
@@ -100,6 +104,7 @@ TEST(EpochOrderResume, FourToTwoToThreeToSixRanks) {
       for (const int ranks : {2, 3, 6}) {
         if (ended) break;
         epoch.move_to(ranks, 24);
+        EXPECT_EQ(epoch.options().ranks, ranks);
         ended = epoch.take(ranks == 6 ? UINT64_MAX / 2 : stop);
       }
       EXPECT_TRUE(ended);
@@ -160,6 +165,10 @@ TEST(EpochOrderResume, NonsenseIsRefused) {
   EXPECT_THROW(EpochOrder(options, 0, {{1 << 30, std::uint64_t{1} << 32, 0}}), Error);
   EXPECT_THROW(EpochOrder(options, 0, {{4, UINT64_MAX, 1}}), Error);
   EXPECT_THROW(EpochOrder(options, 0, {{2, 16, UINT64_MAX}}), Error);
+  const std::vector<Segment> often(5000, {1, 1, 0});
+  EXPECT_THROW(EpochOrder(options, 0, often), Error);
+  const std::vector<Segment> wide(17, {1 << 20, 1 << 20, 0});
+  EXPECT_THROW(EpochOrder(options, 0, wide), Error);
 }
 
 }  // namespace

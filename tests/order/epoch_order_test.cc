@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,30 @@ TEST(EpochOrder, NeighboursThatAreKeptFollowEachOther) {
   const Ids ids = ids_of(EpochOrder(options, 0), 0);
   for (std::size_t i = 0; i < 40; i += 4) {
     for (std::size_t k = 1; k < 4; ++k) EXPECT_EQ(ids[i + k], ids[i] + k);
+  }
+}
+
+// Where a sample comes in one epoch says nothing about where it comes in the next one, or with the
+// next seed.
+TEST(EpochOrder, OrdersOfSuccessiveEpochsAndSeedsAreIndependent) {
+  const auto places = [](OrderKind kind, std::uint64_t seed, std::uint64_t epoch) {
+    OrderOptions options{.kind = kind, .entries = 10'000, .batch = 10, .seed = seed};
+    options.group = kind == OrderKind::shuffled ? 0 : 10;
+    const Ids ids = ids_of(EpochOrder(options, epoch), 0);
+    std::vector<double> result(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) result[ids[i]] = static_cast<double>(i) - 4999.5;
+    return result;
+  };
+  for (const OrderKind kind : {OrderKind::shuffled, OrderKind::in_memory, OrderKind::grouped}) {
+    const double samples = kind == OrderKind::grouped ? 1000 : 10'000;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      const auto one = places(kind, 7, i);
+      for (const auto& other : {places(kind, 7, i + 1), places(kind, 8, i)}) {
+        const double both = std::inner_product(one.begin(), one.end(), other.begin(), 0.0);
+        const double self = std::inner_product(one.begin(), one.end(), one.begin(), 0.0);
+        EXPECT_LT(std::abs(both / self), 5 / std::sqrt(samples)) << to_string(kind);
+      }
+    }
   }
 }
 
@@ -202,7 +228,7 @@ TEST(EpochOrder, RequestsThatMakeNoSenseAreRefusedWithTheirReason) {
   options.window = 8;
   options.end = OrderEnd::drop;
   options.batch = 101;
-  expect_refused(options, "not one batch of 101 is full");
+  expect_refused(options, "does not fill one batch of 101");
 }
 
 TEST(EpochOrder, GroupsThatCannotBeSharedAreRefused) {
@@ -219,6 +245,9 @@ TEST(EpochOrder, GroupsThatCannotBeSharedAreRefused) {
   options.reuse = 2;
   options.reuse_scope = ReuseScope::node;
   expect_refused(options, "groups of one size");
+  options = grouped(101, 6, 12, 10);
+  options.end = OrderEnd::drop;
+  expect_refused(options, "a rank may have 1 samples");
   options = grouped(100, 3, 8, 10);
   options.reuse = 2;
   options.reuse_scope = ReuseScope::global;

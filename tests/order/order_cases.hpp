@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "forebay/epoch_order.hpp"
+#include "forebay/error.hpp"
 
 namespace forebay::test {
 
@@ -48,6 +49,15 @@ inline SharedNumbers random_list(Random& random, std::uint64_t entries) {
   std::vector<std::uint64_t> list(random.between(1, 2 * entries));
   for (auto& sample : list) sample = random.between(0, entries - 1);
   return numbers(std::move(list));
+}
+
+inline bool is_possible(const OrderOptions& options) {
+  try {
+    EpochOrder(options, 0);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// An order that validates on `ranks` ranks, over small numbers, where the odd cases are.
@@ -87,20 +97,16 @@ inline OrderOptions random_order(Random& random, OrderKind kind, int ranks, bool
     // At least one unit fits in memory.
     const double fits = options.ratio * static_cast<double>(options.entries);
     options.group = random.between(0, static_cast<std::uint64_t>(fits));
-    if (options.ratio == 1 && random.between(0, 1) == 0) {
-      options.group = 0;
-      options.bounds = random_bounds(random, options.entries, options.entries);
+    if (random.between(0, 1) == 0) {
+      OrderOptions files = options;
+      files.group = 0;
+      files.bounds = random_bounds(random, options.entries, options.entries);
+      if (is_possible(files)) options = files;
     }
   }
   const std::uint64_t samples = options.list ? options.list->size() : options.entries;
   if (options.end == OrderEnd::drop && samples < 2 * options.batch) options.end = OrderEnd::exact;
-  if (options.end == OrderEnd::drop && kind == OrderKind::grouped) {
-    try {
-      EpochOrder(options, 0);
-    } catch (const std::exception&) {
-      options.end = OrderEnd::wrap;
-    }
-  }
+  if (!is_possible(options)) options.end = OrderEnd::wrap;
   return options;
 }
 
