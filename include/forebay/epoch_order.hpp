@@ -74,8 +74,8 @@ struct OrderOptions {
   /// Of the run: the same seed gives the same orders, each epoch its own.
   std::uint64_t seed = 0;
   OrderEnd end = OrderEnd::exact;
-  /// Samples a unit, for `grouped` and `in_memory`. 0 for `in_memory`: what fills a round with about
-  /// 256 units. Larger units are read by fewer, larger requests; smaller ones shuffle better.
+  /// Samples a unit, for `grouped` and `in_memory`. 0 for `in_memory`: what fills a round with
+  /// about 256 units. Larger units are read by fewer, larger requests; smaller ones shuffle better.
   std::uint64_t group = 0;
   /// Instead of `group`: first sample of each unit (file), ascending from 0, and N behind the last.
   SharedNumbers bounds;
