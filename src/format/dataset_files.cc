@@ -12,6 +12,8 @@
 namespace forebay {
 namespace {
 
+constexpr std::size_t kMostNameBytes = 120;  // in a message
+
 bool exists(const std::string& path) {
   std::error_code error;
   const bool found = std::filesystem::exists(path, error);
@@ -116,6 +118,12 @@ std::string field_name(std::string_view stored) {
     if (!plain) c = c == '/' ? '.' : '_';
   }
   return name;
+}
+
+std::string shown_name(std::string_view name) {
+  const bool plain = std::ranges::all_of(name, [](char c) { return c >= 0x20 && c <= 0x7e; });
+  return plain && name.size() <= kMostNameBytes ? std::string(name)
+                                                : printable_key(name, kMostNameBytes);
 }
 
 }  // namespace forebay

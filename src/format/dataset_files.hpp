@@ -30,4 +30,8 @@ DatasetFiles find_dataset_files(const std::string& text);
 /// `stored` with everything that a schema's text form cannot hold replaced: "a/b c" is "a.b_c".
 std::string field_name(std::string_view stored);
 
+/// A name out of a file, for messages: itself, also with spaces, unless it has bytes that terminals
+/// cannot show.
+std::string shown_name(std::string_view name);
+
 }  // namespace forebay

@@ -173,7 +173,7 @@ Dataset read_dataset(const Library& library, DriverState& state, hid_t id,
   } catch (const Error& error) {
     if (state.failure) throw *state.failure;
     throw Error(error.kind(),
-                fmt::format("data set '{}': {}", printable_key(stored), error.happened()),
+                fmt::format("data set '{}': {}", shown_name(stored), error.happened()),
                 error.remedy(), error.within({.file = state.file->path()}).where());
   }
 }

@@ -41,10 +41,12 @@ std::vector<std::string> list_datasets(const Library& library, const DriverState
 
 std::string some_of(std::span<const std::string> names) {
   if (names.empty()) return "it has none";
-  const auto shown = names.first(std::min(names.size(), kMostNames));
-  return fmt::format(
-      "it has {}{}", fmt::join(shown, ", "),
-      names.size() > kMostNames ? fmt::format(" and {} more", names.size() - kMostNames) : "");
+  std::vector<std::string> shown;
+  for (const std::string& name : names.first(std::min(names.size(), kMostNames))) {
+    shown.push_back(shown_name(name));
+  }
+  if (names.size() > kMostNames) shown.push_back(fmt::format("{} more", names.size() - kMostNames));
+  return fmt::format("it has {}", fmt::join(shown, ", "));
 }
 
 bool is_external_link(hid_t file, const std::string& path) {
@@ -66,8 +68,7 @@ Error cannot_open(const Library& library, const DriverState& state, hid_t file,
     return {ErrorKind::corrupt, fmt::format("data set '{}' cannot be opened: {}", path, reason),
             "the file is damaged: restore it from a copy", where};
   }
-  return {ErrorKind::not_found,
-          fmt::format("there is no data set '{}'; {}", path, printable_key(some_of(names), 2000)),
+  return {ErrorKind::not_found, fmt::format("there is no data set '{}'; {}", path, some_of(names)),
           "correct the name after the '#'", where};
 }
 
@@ -103,8 +104,8 @@ void check_rows(std::span<const Dataset> fields, const std::string& path) {
     if (field.rows == fields[0].rows) continue;
     throw Error(
         ErrorKind::usage,
-        fmt::format("data set '{}' has {} rows but '{}' has {}", printable_key(fields[0].stored),
-                    fields[0].rows, printable_key(field.stored), field.rows),
+        fmt::format("data set '{}' has {} rows but '{}' has {}", shown_name(fields[0].stored),
+                    fields[0].rows, shown_name(field.stored), field.rows),
         "name those that belong together: FILE#x=NAME,y=NAME", {.file = path});
   }
 }
