@@ -16,10 +16,11 @@ bool is_hdf5(const File& file) {
   return start == std::array{std::byte{0x89}, std::byte{'H'}, std::byte{'D'}, std::byte{'F'}};
 }
 
-std::unique_ptr<SampleSource> open_hdf5(const std::string&, const DatasetFiles& files, Engine) {
+std::unique_ptr<SampleSource> open_hdf5(const std::string&, SampleFiles files,
+                                        std::span<const FieldChoice>) {
   throw Error(ErrorKind::unsupported, "Forebay was built without HDF5",
               "build it again with libhdf5-dev installed and FOREBAY_HDF5=ON",
-              {.file = files.files.front()});
+              {.file = files.front()->path()});
 }
 
 }  // namespace forebay::hdf5

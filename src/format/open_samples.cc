@@ -43,15 +43,22 @@ void check_schema(const SampleSource& source, const std::string& declared) {
       "correct --schema", {.file = source.path()});
 }
 
+SampleFiles open_all(const std::vector<std::string>& paths, Engine engine) {
+  SampleFiles files;
+  for (const std::string& path : paths) files.push_back(open_file(path, engine));
+  return files;
+}
+
 std::unique_ptr<SampleSource> open_as(const std::string& format, const std::string& text,
-                                      const DatasetFiles& files, const SampleOptions& options) {
-  if (format == "hdf5") return hdf5::open_hdf5(text, files, options.engine);
-  if (format == "npy") return raw::open_npy(text, files, options.engine);
+                                      const DatasetFiles& found, const SampleOptions& options) {
+  SampleFiles files = open_all(found.files, options.engine);
+  if (format == "hdf5") return hdf5::open_hdf5(text, std::move(files), found.fields);
+  if (format == "npy") return raw::open_npy(text, std::move(files), found.fields);
   if (format == "cifar10") {
-    return raw::open_raw(text, files, options.engine, format, raw::cifar10_layout());
+    return raw::open_raw(text, std::move(files), found.fields, format, raw::cifar10_layout());
   }
   if (format == "raw") {
-    return raw::open_raw(text, files, options.engine, format,
+    return raw::open_raw(text, std::move(files), found.fields, format,
                          {.schema = options.schema,
                           .header_bytes = options.header_bytes,
                           .record_bytes = options.record_bytes,

@@ -45,8 +45,7 @@ class Digest {
 
 }  // namespace
 
-SampleSource::SampleSource(std::string path, std::string format, Schema schema,
-                           std::vector<std::shared_ptr<const File>> files,
+SampleSource::SampleSource(std::string path, std::string format, Schema schema, SampleFiles files,
                            std::vector<SamplePart> parts)
     : path_(std::move(path)),
       format_(std::move(format)),

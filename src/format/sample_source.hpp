@@ -54,11 +54,14 @@ struct DecodeCounters {
 
 class SamplePlan;
 
+/// The open files of a data set, in the order of its samples.
+using SampleFiles = std::vector<std::shared_ptr<const File>>;
+
 class SampleSource {
  public:
   /// `format` names the format in words, "hdf5". Every part has all fields of `schema`.
-  SampleSource(std::string path, std::string format, Schema schema,
-               std::vector<std::shared_ptr<const File>> files, std::vector<SamplePart> parts);
+  SampleSource(std::string path, std::string format, Schema schema, SampleFiles files,
+               std::vector<SamplePart> parts);
 
   /// As the user named the data set.
   const std::string& path() const { return path_; }
@@ -89,7 +92,7 @@ class SampleSource {
   std::string path_;
   std::string format_;
   Schema schema_;
-  std::vector<std::shared_ptr<const File>> files_;
+  SampleFiles files_;
   std::vector<FileFingerprint> at_open_;
   std::vector<SamplePart> parts_;
   std::vector<std::uint64_t> first_;  // first id of each part, and entries()

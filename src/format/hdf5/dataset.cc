@@ -106,8 +106,11 @@ std::shared_ptr<const FieldStorage> contiguous(const Description& of, std::uint6
     refuse(ErrorKind::unsupported, "its values lie in other files (external storage)",
            "bring them into one file with 'h5repack', or open those files as raw records");
   }
+  // Behind a user block the library makes an address even of "nowhere", so the status is asked.
+  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+  if (H5Dget_space_status(of.id, &status) < 0) damaged("libhdf5 cannot tell where it is stored");
+  if (status == H5D_SPACE_STATUS_NOT_ALLOCATED || of.bytes() == 0) return unwritten(of);
   const haddr_t offset = H5Dget_offset(of.id);
-  if (offset == HADDR_UNDEF || of.bytes() == 0) return unwritten(of);
   const StridedLayout layout{
       .first = offset, .stride = of.row_bytes, .row_bytes = of.row_bytes, .swap = of.element.swap};
   if (H5Dget_storage_size(of.id) < of.bytes() || !fits(layout, of.shape[0], file_bytes)) {

@@ -126,15 +126,14 @@ bool is_hdf5(const File& file) {
   return false;
 }
 
-std::unique_ptr<SampleSource> open_hdf5(const std::string& text, const DatasetFiles& files,
-                                        Engine engine) {
-  std::vector<std::shared_ptr<const File>> opened;
+std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles files,
+                                        std::span<const FieldChoice> choices) {
   std::vector<SamplePart> parts;
   Schema schema;
-  for (const std::string& path : files.files) {
-    const auto number = static_cast<std::uint32_t>(opened.size());
-    opened.push_back(open_file(path, engine));
-    const auto fields = read_file(opened.back(), files.fields);
+  for (const auto& file : files) {
+    const auto number = static_cast<std::uint32_t>(parts.size());
+    const std::string& path = file->path();
+    const auto fields = read_file(file, choices);
     check_rows(fields, path);
     SamplePart part{.rows = fields[0].rows, .fields = {}};
     Schema found;
@@ -143,10 +142,10 @@ std::unique_ptr<SampleSource> open_hdf5(const std::string& text, const DatasetFi
       part.fields.push_back({.file = number, .storage = field.storage});
     }
     if (number == 0) schema = found;
-    require_same_schema(schema, files.files[0], found, path);
+    require_same_schema(schema, files[0]->path(), found, path);
     parts.push_back(std::move(part));
   }
-  return std::make_unique<SampleSource>(text, "hdf5", std::move(schema), std::move(opened),
+  return std::make_unique<SampleSource>(text, "hdf5", std::move(schema), std::move(files),
                                         std::move(parts));
 }
 

@@ -16,7 +16,7 @@ bool is_hdf5(const File& file);
 /// Opens `files` as one data set that the user named `text`. Without chosen fields all data sets
 /// with a first dimension are fields, by their path. Uses libhdf5 until it returns; see
 /// library.hpp. Throws not_found, unsupported, corrupt, io, usage; naming file and data set.
-std::unique_ptr<SampleSource> open_hdf5(const std::string& text, const DatasetFiles& files,
-                                        Engine engine);
+std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles files,
+                                        std::span<const FieldChoice> choices);
 
 }  // namespace forebay::hdf5

@@ -52,25 +52,23 @@ NpyArray read_array(const File& file) {
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_npy(const std::string& text, const DatasetFiles& files,
-                                       Engine engine) {
-  std::vector<std::shared_ptr<const File>> opened;
+std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices) {
   std::vector<SamplePart> parts;
   Schema schema;
-  for (const std::string& path : files.files) {
-    const auto number = static_cast<std::uint32_t>(opened.size());
-    opened.push_back(open_file(path, engine));
-    NpyArray array = read_array(*opened.back());
+  for (const auto& file : files) {
+    const auto number = static_cast<std::uint32_t>(parts.size());
+    NpyArray array = read_array(*file);
     SamplePart part{.rows = array.rows, .fields = {}};
     part.fields.push_back(
         {.file = number, .storage = std::make_shared<StridedField>(array.layout, "contiguous")});
     const Schema found{{std::move(array.field)}};
     if (number == 0) schema = found;
-    require_same_schema(schema, files.files[0], found, path);
+    require_same_schema(schema, files[0]->path(), found, file->path());
     parts.push_back(std::move(part));
   }
-  choose_fields(files.fields, schema, parts, text);
-  return std::make_unique<SampleSource>(text, "npy", std::move(schema), std::move(opened),
+  choose_fields(choices, schema, parts, text);
+  return std::make_unique<SampleSource>(text, "npy", std::move(schema), std::move(files),
                                         std::move(parts));
 }
 

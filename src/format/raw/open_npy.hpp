@@ -12,7 +12,7 @@ namespace forebay::raw {
 
 /// Opens `files` as one data set that the user named `text`. The field is "data", or as chosen
 /// ("FILE#image=data"). Throws not_found, unsupported, corrupt, io, usage.
-std::unique_ptr<SampleSource> open_npy(const std::string& text, const DatasetFiles& files,
-                                       Engine engine);
+std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices);
 
 }  // namespace forebay::raw

@@ -88,21 +88,19 @@ bool is_cifar10(const File& file) {
   return true;
 }
 
-std::unique_ptr<SampleSource> open_raw(const std::string& text, const DatasetFiles& files,
-                                       Engine engine, const std::string& format,
-                                       const RecordLayout& layout) {
+std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices,
+                                       const std::string& format, const RecordLayout& layout) {
   Schema schema = parse_schema(layout.schema);
   const std::uint64_t record = record_bytes(schema, layout);
-  std::vector<std::shared_ptr<const File>> opened;
   std::vector<SamplePart> parts;
-  for (const std::string& path : files.files) {
-    const auto number = static_cast<std::uint32_t>(opened.size());
-    opened.push_back(open_file(path, engine));
-    parts.push_back({.rows = count_records(*opened.back(), layout.header_bytes, record),
+  for (const auto& file : files) {
+    const auto number = static_cast<std::uint32_t>(parts.size());
+    parts.push_back({.rows = count_records(*file, layout.header_bytes, record),
                      .fields = fields_of_record(schema, layout, record, number)});
   }
-  choose_fields(files.fields, schema, parts, text);
-  return std::make_unique<SampleSource>(text, format, std::move(schema), std::move(opened),
+  choose_fields(choices, schema, parts, text);
+  return std::make_unique<SampleSource>(text, format, std::move(schema), std::move(files),
                                         std::move(parts));
 }
 

@@ -30,8 +30,8 @@ bool is_cifar10(const File& file);
 
 /// Opens `files` as one data set that the user named `text`. `format` is told to the user.
 /// Throws not_found, corrupt when a file is not a whole number of records, io, usage.
-std::unique_ptr<SampleSource> open_raw(const std::string& text, const DatasetFiles& files,
-                                       Engine engine, const std::string& format,
-                                       const RecordLayout& layout);
+std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices,
+                                       const std::string& format, const RecordLayout& layout);
 
 }  // namespace forebay::raw
