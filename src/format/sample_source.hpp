@@ -25,6 +25,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "forebay/dataset.hpp"
@@ -106,7 +107,8 @@ class SampleSource {
 class SamplePlan {
  public:
   /// By file and offset, apart from each other; a chunk that must be decoded is named whole, once.
-  const std::vector<FileExtent>& extents() const { return extents_; }
+  const std::vector<FileExtent>& extents() const& { return extents_; }
+  std::vector<FileExtent> extents() && { return std::move(extents_); }
   /// Positions, as many as ids were given.
   std::size_t size() const { return ids_; }
   /// Bytes that decode() writes in all; 0 when every value can be used where it lies.

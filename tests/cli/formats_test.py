@@ -60,16 +60,14 @@ class Formats(CommandTest):
         return result.stdout
 
     def check(self, dataset, arrays, *more):
-        """All samples, and some in a random order with repeats, in small groups and large ones."""
+        """All samples, then some in a random order with repeats, in small groups or large ones."""
         rows = len(arrays[0])
-        ids = random.Random(rows).choices(range(rows), k=40) if rows > 0 else []
-        for order, text in ((range(rows), "all"), (ids, ",".join(map(str, ids)))):
-            if text == "":
-                continue
-            expected = b"".join(native_bytes(array[i:i + 1]) for i in order for array in arrays)
-            for group in (1, 7, 1000):
-                got = self.dump(dataset, text, "--group", group, *more)
-                self.assertEqual(got, expected, f"{dataset} {text} in groups of {group}")
+        ids = list(range(rows)) + random.Random(rows).choices(range(rows), k=40 if rows > 0 else 0)
+        expected = b"".join(native_bytes(array[i:i + 1]) for i in ids for array in arrays)
+        for group in (7, 1000):
+            got = self.dump(dataset, ",".join(map(str, ids)) or "all", "--group", group, *more)
+            if got != expected:
+                raise AssertionError(f"{dataset}: other bytes in groups of {group}")
 
     def new_file(self, name, **options):
         return h5py.File(self.path(name), "w", **options)
