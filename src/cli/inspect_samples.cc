@@ -144,6 +144,9 @@ void dump(const SampleSource& source, const InspectSamplesOptions& options) {
 }  // namespace
 
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {
+  app.get_option("DATASET")->description(
+      "LMDB directory or file, either with '#NAME' for a named database; or HDF5, .npy or record "
+      "files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for their fields");
   app.add_option("--format", options.samples.format,
                  "What the files are; auto looks at the first, and takes the rest for LMDB")
       ->check(CLI::IsMember({"auto", "hdf5", "npy", "cifar10", "raw"}))

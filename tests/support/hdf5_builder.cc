@@ -27,6 +27,7 @@ hid_t properties_of(const Hdf5Recipe& recipe) {
   const hid_t properties = need(H5Pcreate(H5P_DATASET_CREATE));
   need_done(H5Pset_fill_value(properties, H5T_NATIVE_USHORT, &kFill));
   if (recipe.compact) need_done(H5Pset_layout(properties, H5D_COMPACT));
+  if (recipe.early) need_done(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY));
   if (recipe.chunk.empty()) return properties;
   const std::vector<hsize_t> chunk(recipe.chunk.begin(), recipe.chunk.end());
   need_done(H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data()));

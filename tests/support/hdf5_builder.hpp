@@ -25,6 +25,7 @@ struct Hdf5Recipe {
   bool compact = false;
   bool edges_unfiltered = false;
   bool grows = false;                  ///< the first dimension has no limit
+  bool early = false;                  ///< space is taken when the data set is made
   bool bytes = false;                  ///< u8 instead of u16
   bool native = false;                 ///< little-endian numbers
   std::uint64_t written = UINT64_MAX;  ///< rows that are written; the rest keeps the fill value 7

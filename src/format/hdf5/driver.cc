@@ -23,17 +23,22 @@ struct OpenDriver {
   haddr_t end_of_addresses = 0;
 };
 
+// What travels in the library's access properties, which copies it.
+struct DriverInfo {
+  DriverState* state = nullptr;
+};
+
 OpenDriver& of(H5FD_t* file) { return *reinterpret_cast<OpenDriver*>(file); }
 const OpenDriver& of(const H5FD_t* file) { return *reinterpret_cast<const OpenDriver*>(file); }
 
 H5FD_t* open_driver(const char* name, unsigned flags, hid_t access, haddr_t) {
-  const auto* info = static_cast<DriverState* const*>(H5Pget_driver_info(access));
+  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
   if (info == nullptr || (flags & H5F_ACC_RDWR) != 0) return nullptr;
   // An external link opens other files with the same driver.
-  if ((*info)->file->path() != name) return nullptr;
+  if (info->state->file->path() != name) return nullptr;
   auto* driver = new (std::nothrow) OpenDriver;
   if (driver == nullptr) return nullptr;
-  driver->state = *info;
+  driver->state = info->state;
   return &driver->base;
 }
 
@@ -110,7 +115,7 @@ H5FD_class_t driver_class() {
   driver.name = "forebay";
   driver.maxaddr = (haddr_t{1} << 63) - 1;
   driver.fc_degree = H5F_CLOSE_STRONG;
-  driver.fapl_size = sizeof(DriverState*);
+  driver.fapl_size = sizeof(DriverInfo);
   driver.open = open_driver;
   driver.close = close_driver;
   driver.cmp = compare;
@@ -137,11 +142,11 @@ Error open_error(const Library& library, const DriverState& state) {
 }  // namespace
 
 DriverFile::DriverFile(const Library& library, DriverState& state) {
-  static const H5FD_class_t kClass = driver_class();
   state.size = state.file->size();
-  driver_ = Id(H5FDregister(&kClass), H5FDunregister);
+  const H5FD_class_t driver = driver_class();  // copied by the library
+  driver_ = Id(H5FDregister(&driver), H5FDunregister);
   access_ = Id(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  DriverState* const info = &state;
+  const DriverInfo info{.state = &state};
   if (!driver_.valid() || !access_.valid() ||
       H5Pset_driver(access_.get(), driver_.get(), &info) < 0) {
     throw Error(ErrorKind::unsupported,

@@ -46,7 +46,7 @@ TEST(Hdf5Opening, WorksBeforeAndAfterAFork) {
 TEST(Hdf5Opening, PrintsNothingAndPutsBackWhatPrinted) {
   const TemporaryFolder folder;
   write_bytes(folder.file("bad.h5"),
-              std::as_bytes(std::span("\x89HDF\r\n\x1a\n and then nothing of use", 40)));
+              std::as_bytes(std::span("\x89HDF\r\n\x1a\n and then nothing of use")));
   H5E_auto2_t before = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data);

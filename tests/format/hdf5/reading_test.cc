@@ -92,6 +92,9 @@ std::vector<Hdf5Recipe> all_layouts() {
        .written = 30},
       {.name = "x", .shape = {77, 5}, .native = true, .written = 0},
       {.name = "x", .shape = {77, 5}, .compact = true},
+      {.name = "x", .shape = {77, 5}, .chunk = {77, 5}, .deflate = 4},
+      {.name = "x", .shape = {77, 5}, .chunk = {10, 3}, .early = true},
+      {.name = "x", .shape = {77, 5}, .early = true, .written = 20},
       {.name = "x", .shape = {77}, .chunk = {16}, .deflate = 4},
   };
 }
