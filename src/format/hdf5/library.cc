@@ -1,5 +1,7 @@
 #include "format/hdf5/library.hpp"
 
+#include <cstdlib>
+
 namespace forebay::hdf5 {
 namespace {
 
@@ -8,6 +10,9 @@ std::mutex& library_mutex() {
   static std::mutex mutex;
   return mutex;
 }
+
+/// Where the library fails it may lose objects of its own, and would say so when the program ends.
+void print_nothing_at_exit() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
@@ -18,6 +23,9 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
 
 Library::Library() : lock_(library_mutex()) {
   H5open();
+  // Registered behind the library's own handler, so it runs before that.
+  static const int registered = std::atexit(print_nothing_at_exit);
+  static_cast<void>(registered);
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
+#include <string_view>
 
 #include "format/hdf5/chunk_index.hpp"
 #include "format/hdf5/open_hdf5.hpp"
@@ -154,6 +156,56 @@ TEST(Hdf5Opening, EveryTruncationEndsInAnErrorOrInTheRightBytes) {
     const Error error = error_from([&] { hdf5::open_hdf5("cut.h5", {cut}, {}); });
     EXPECT_EQ(error.kind(), ErrorKind::corrupt) << length << ": " << error.what();
     EXPECT_THAT(error.what(), HasSubstr("cut.h5"));
+  }
+}
+
+std::vector<std::byte> bytes_of(const Hdf5File& file) {
+  std::vector<std::byte> bytes(std::filesystem::file_size(file.path()));
+  open_file(file.path(), Engine::pread)->read(0, bytes);
+  return bytes;
+}
+
+void replace_all(std::vector<std::byte>& bytes, std::uint64_t from, std::uint64_t to) {
+  for (std::size_t i = 0; i + sizeof from <= bytes.size(); ++i) {
+    if (std::memcmp(&bytes[i], &from, sizeof from) == 0) std::memcpy(&bytes[i], &to, sizeof to);
+  }
+}
+
+TEST(Hdf5Opening, AShapeThatClaimsMoreThanIsStoredIsRefused) {
+  constexpr std::uint64_t kRows = 4321;
+  for (const Hdf5Recipe& recipe :
+       {Hdf5Recipe{.name = "x", .shape = {kRows}, .compact = true, .bytes = true},
+        Hdf5Recipe{.name = "x", .shape = {kRows}, .bytes = true}}) {
+    auto bytes = bytes_of(Hdf5File(recipe));
+    replace_all(bytes, kRows, kRows + 1000);
+    const Error error =
+        error_from([&] { hdf5::open_hdf5("lie.h5", {memory_file("lie.h5", bytes)}, {}); });
+    EXPECT_EQ(error.kind(), ErrorKind::corrupt) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("lie.h5: data set 'x'"));
+  }
+}
+
+TEST(Hdf5Opening, ADamagedIndexIsNotTakenForHoles) {
+  const Hdf5Recipe recipe{.name = "x", .shape = {300, 6}, .chunk = {32, 6}, .native = true};
+  const auto sound = bytes_of(Hdf5File(recipe));
+  const auto ids = ids_from(0, 300);
+  const std::string_view text(reinterpret_cast<const char*>(sound.data()), sound.size());
+  // The nodes of the chunk index start with TREE, and the second byte after it is the node's type.
+  for (std::size_t at = text.find("TREE"); at != std::string_view::npos;
+       at = text.find("TREE", at + 1)) {
+    for (std::size_t byte = at; byte < at + 200 && byte < sound.size(); ++byte) {
+      auto bytes = sound;
+      bytes[byte] ^= std::byte{0x41};
+      try {
+        const auto source = hdf5::open_hdf5("x.h5", {memory_file("x.h5", bytes)}, {});
+        EXPECT_EQ(read_field(*source, ids).size(), 300U);
+        EXPECT_EQ(source->parts()[0].fields[0].storage->describe().find("never written"),
+                  std::string::npos)
+            << byte - at;
+      } catch (const Error& error) {
+        EXPECT_NE(error.kind(), ErrorKind::usage);
+      }
+    }
   }
 }
 
