@@ -16,6 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Samples in memory at a time while they are dumped.
+constexpr std::uint64_t kDumpBytes = std::uint64_t{64} << 20;
+
 /// What one stretch of consecutive samples costs.
 struct ReadCost {
   std::uint64_t samples = 0;
@@ -129,7 +132,9 @@ std::vector<std::uint64_t> parse_ids(const std::string& text, std::uint64_t entr
 void dump(const SampleSource& source, const InspectSamplesOptions& options) {
   const auto ids = parse_ids(options.dump, source.entries());
   SampleReader reader(source, {.engine = options.samples.engine, .bulk = {}, .gap_bytes = 0});
-  const std::uint64_t step = std::max<std::uint64_t>(1, options.group);
+  const std::uint64_t fitting =
+      kDumpBytes / std::max<std::uint64_t>(1, sample_bytes(source.schema()));
+  const std::uint64_t step = std::max<std::uint64_t>(1, std::min(options.group, fitting));
   for (std::uint64_t at = 0; at < ids.size(); at += step) {
     reader.read(std::span(ids).subspan(at, std::min<std::uint64_t>(step, ids.size() - at)));
     for (std::size_t i = 0; i < reader.size(); ++i) {

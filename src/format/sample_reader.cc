@@ -61,7 +61,6 @@ void SampleReader::read(std::span<const std::uint64_t> ids) {
     read_file(reads_[begin].extent.file, std::span(reads_).subspan(begin, end - begin));
     begin = end;
   }
-  source_.check_unchanged();
   plan_->decode_all(PlacedBytes(reads_, memory_), scratch_);
 }
 
@@ -72,6 +71,7 @@ void SampleReader::read_file(std::uint32_t file, std::span<const PlacedExtent> r
                         .into = std::span(memory_).subspan(read.place, read.extent.length)});
   }
   reader_of(file).read(requests, [](std::size_t) {});
+  source_.check_unchanged(file);
 }
 
 BulkReader& SampleReader::reader_of(std::uint32_t file) {

@@ -78,12 +78,14 @@ std::uint64_t SampleSource::stored_bytes() const {
 }
 
 void SampleSource::check_unchanged() const {
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    files_[i]->check();
-    if (files_[i]->fingerprint() == at_open_[i]) continue;
-    throw Error(ErrorKind::changed, "the data set was changed while it was open",
-                "start again once nothing writes to it", {.file = files_[i]->path()});
-  }
+  for (std::uint32_t file = 0; file < files_.size(); ++file) check_unchanged(file);
+}
+
+void SampleSource::check_unchanged(std::uint32_t file) const {
+  files_[file]->check();
+  if (files_[file]->fingerprint() == at_open_[file]) return;
+  throw Error(ErrorKind::changed, "the data set was changed while it was open",
+              "start again once nothing writes to it", {.file = files_[file]->path()});
 }
 
 SamplePlan SampleSource::plan(std::span<const std::uint64_t> ids) const { return {*this, ids}; }

@@ -78,6 +78,8 @@ class SampleSource {
   DatasetFingerprint fingerprint() const { return fingerprint_; }
   /// Throws `changed` when a file is not the one it was at open. Call before delivery.
   void check_unchanged() const;
+  /// The same for one of the files.
+  void check_unchanged(std::uint32_t file) const;
 
   /// What `ids` need, in any order and with repeats. The plan must not outlive the source.
   /// Throws usage for an id that does not exist.
