@@ -9,12 +9,12 @@ packages="
   g++ make cmake ninja-build pkg-config ccache git
   openmpi-bin libopenmpi-dev mpich libmpich-dev
   liblmdb-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libxxhash-dev
-  zlib1g-dev libzstd-dev liburing-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
+  zlib1g-dev libzstd-dev liburing-dev libhdf5-dev libaec-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils
   clang libclang-rt-dev clang-format clang-tidy
   libtorch-dev dataset-fashion-mnist
   libfuse3-dev fuse3
-  python3 python3-numpy python3-matplotlib
+  python3 python3-numpy python3-h5py python3-matplotlib
 "
 
 is_installed() {

@@ -17,7 +17,8 @@
 
 namespace forebay {
 
-enum class ElementType : std::uint8_t { u8, i32, i64, f32, f64 };
+/// Numbers in the byte order of this machine. f16 is IEEE half precision.
+enum class ElementType : std::uint8_t { u8, i32, i64, f32, f64, i8, u16, i16, u32, u64, f16 };
 
 std::size_t size_of(ElementType type);
 std::string_view to_string(ElementType type);

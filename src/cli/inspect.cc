@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
+#include "cli/inspect_samples.hpp"
 #include "cli/output.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
@@ -228,8 +229,13 @@ void inspect_dataset(const DatasetOptions& options) {
 void add_inspect_command(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("inspect", "Show what a data set holds");
   auto options = std::make_shared<DatasetOptions>();
+  auto samples = std::make_shared<InspectSamplesOptions>();
   add_dataset_options(*sub, *options);
-  sub->callback([options] { inspect_dataset(*options); });
+  add_inspect_samples_options(*sub, *samples);
+  sub->callback([options, samples] {
+    if (wants_inspect_samples(options->path, *samples)) return inspect_samples(*options, *samples);
+    inspect_dataset(*options);
+  });
 }
 
 }  // namespace forebay

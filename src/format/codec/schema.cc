@@ -16,8 +16,18 @@ struct TypeInfo {
   std::size_t size;
 };
 
-constexpr std::array<TypeInfo, 5> kTypes{
-    {{"u8", 1}, {"i32", 4}, {"i64", 8}, {"f32", 4}, {"f64", 8}}};
+// In the order of ElementType.
+constexpr std::array<TypeInfo, 11> kTypes{{{"u8", 1},
+                                           {"i32", 4},
+                                           {"i64", 8},
+                                           {"f32", 4},
+                                           {"f64", 8},
+                                           {"i8", 1},
+                                           {"u16", 2},
+                                           {"i16", 2},
+                                           {"u32", 4},
+                                           {"u64", 8},
+                                           {"f16", 2}}};
 
 // Far above any real tensor, and low enough that bytes() cannot wrap for any element type.
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 56;
@@ -85,7 +95,7 @@ ElementType parse_element_type(std::string_view text) {
     if (kTypes[i].name == text) return static_cast<ElementType>(i);
   }
   throw Error(ErrorKind::usage, fmt::format("'{}' is not an element type", text),
-              "use one of u8, i32, i64, f32, f64");
+              "use one of u8, u16, u32, u64, i8, i16, i32, i64, f16, f32, f64");
 }
 
 std::uint64_t Field::elements() const {

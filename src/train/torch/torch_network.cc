@@ -28,8 +28,20 @@ torch::ScalarType scalar_type(ElementType type) {
       return torch::kFloat32;
     case ElementType::f64:
       return torch::kFloat64;
+    case ElementType::i8:
+      return torch::kInt8;
+    case ElementType::i16:
+      return torch::kInt16;
+    case ElementType::f16:
+      return torch::kFloat16;
+    case ElementType::u16:
+    case ElementType::u32:
+    case ElementType::u64:
+      break;
   }
-  return torch::kUInt8;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("LibTorch has no elements of type {}", to_string(type)),
+              "store the field as u8, i8, i16, i32, i64, f16, f32 or f64");
 }
 
 std::int64_t as_signed(std::uint64_t n) { return static_cast<std::int64_t>(n); }

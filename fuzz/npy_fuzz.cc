@@ -1,0 +1,42 @@
+// Any bytes as a .npy file: a result whose rows lie inside the file, or an Error.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "format/raw/open_npy.hpp"
+#include "format/sample_reader.hpp"
+
+namespace forebay {
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void read_ends(const SampleSource& source, std::uint64_t file_bytes) {
+  if (source.entries() == 0) return;
+  const std::vector<std::uint64_t> ids{source.entries() - 1, 0};
+  for (const FileExtent& extent : source.plan(ids).extents()) {
+    require(extent.offset <= file_bytes && extent.length <= file_bytes - extent.offset);
+  }
+  SampleReader reader(source, {});
+  reader.read(ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    require(reader.value(i, 0).size() == source.schema().fields[0].bytes());
+  }
+}
+
+}  // namespace
+}  // namespace forebay
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace forebay;
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  try {
+    read_ends(*raw::open_npy("fuzz.npy", {memory_file("fuzz.npy", bytes)}, {}), size);
+  } catch (const Error& error) {
+    require(std::strchr(error.what(), '\n') == nullptr);
+  }
+  return 0;
+}

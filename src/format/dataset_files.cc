@@ -1,0 +1,129 @@
+#include "format/dataset_files.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kMostNameBytes = 120;  // in a message
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  const bool found = std::filesystem::exists(path, error);
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory && error != std::errc::filename_too_long) {
+    throw Error(ErrorKind::io, fmt::format("cannot look at the path: {}", error.message()),
+                "check its permissions", {.file = path});
+  }
+  return found;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+struct GlobMatches {
+  GlobMatches() = default;
+  ~GlobMatches() { ::globfree(&found); }
+  GlobMatches(const GlobMatches&) = delete;
+  GlobMatches& operator=(const GlobMatches&) = delete;
+  glob_t found = {};
+};
+
+void add_matches(const std::string& pattern, std::vector<std::string>& out) {
+  GlobMatches matches;
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches.found);
+  if (code == GLOB_NOSPACE) throw std::bad_alloc();
+  if (code != 0) {
+    throw Error(ErrorKind::not_found, "no such file", "check the path, and quotes around patterns",
+                {.file = pattern});
+  }
+  const std::size_t before = out.size();
+  out.insert(out.end(), matches.found.gl_pathv, matches.found.gl_pathv + matches.found.gl_pathc);
+  std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
+}
+
+/// The last '#' with files on its left; the whole text when there is none.
+std::size_t end_of_files(const std::string& text) {
+  if (exists(text)) return text.size();
+  for (auto at = text.rfind('#'); at != std::string::npos && at > 0; at = text.rfind('#', at - 1)) {
+    if (exists(text.substr(0, at))) return at;
+  }
+  return std::min(text.rfind('#'), text.size());
+}
+
+[[noreturn]] void bad_fields(const std::string& text, const std::string& what) {
+  throw Error(ErrorKind::usage, what, "write FILE#x=NAME,y=NAME, or FILE#NAME", {.file = text});
+}
+
+std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
+  std::vector<FieldChoice> choices;
+  for (const std::string& part : split(fields, ',')) {
+    const std::size_t equals = part.find('=');
+    FieldChoice choice{.name = {}, .stored = part};
+    if (equals != std::string::npos) {
+      choice = {.name = part.substr(0, equals), .stored = part.substr(equals + 1)};
+      if (choice.name.empty()) bad_fields(text, "a field has no name before the '='");
+      if (field_name(choice.name) != choice.name) {
+        bad_fields(text, fmt::format("'{}' is not a field name", choice.name));
+      }
+    }
+    if (choice.stored.empty()) bad_fields(text, "a field after the '#' is empty");
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+}  // namespace
+
+DatasetFiles find_dataset_files(const std::string& text) {
+  const std::size_t end = end_of_files(text);
+  const std::string files = text.substr(0, end);
+  DatasetFiles result;
+  if (exists(files)) {
+    result.files.push_back(files);
+  } else {
+    for (const std::string& part : split(files, ',')) {
+      if (exists(part)) {
+        result.files.push_back(part);
+      } else {
+        add_matches(part, result.files);
+      }
+    }
+  }
+  if (end < text.size()) result.fields = parse_fields(text.substr(end + 1), text);
+  return result;
+}
+
+std::string field_name(std::string_view stored) {
+  while (stored.starts_with('/')) stored.remove_prefix(1);
+  std::string name(stored);
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '.' || c == '-';
+    if (!plain) c = c == '/' ? '.' : '_';
+  }
+  return name;
+}
+
+std::string shown_name(std::string_view name) {
+  const bool plain = std::ranges::all_of(name, [](char c) { return c >= 0x20 && c <= 0x7e; });
+  return plain && name.size() <= kMostNameBytes ? std::string(name)
+                                                : printable_key(name, kMostNameBytes);
+}
+
+}  // namespace forebay

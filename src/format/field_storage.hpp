@@ -1,0 +1,82 @@
+// How one field of a file is stored: where its rows are, and how their bytes become values.
+//
+// A row is the field's value of one sample. Row lists are ascending and name each row once. Where
+// rows cannot be used as they lie, a list splits into units: each decodes a stretch of the list, or
+// a part of these rows, and different units may run in different threads.
+//
+//   StridedField   rows at equal distances: raw records, .npy, contiguous HDF5
+//   ChunkedField   HDF5 chunks, filtered or not
+//   CompactField   rows in memory since open: HDF5's compact layout
+//
+// Implementations are immutable and safe to use from many threads at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace forebay {
+
+/// A stretch of one file of a data set.
+struct FileExtent {
+  std::uint32_t file = 0;  ///< index into the data set's files
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool operator==(const FileExtent&) const = default;
+};
+
+/// The bytes of extents, once they are in memory. Safe to use from many threads at once.
+class FileBytes {
+ public:
+  /// The bytes of [offset, offset + length), which lie inside one extent of a plan.
+  virtual std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                        std::uint64_t length) const = 0;
+
+ protected:
+  ~FileBytes() = default;
+};
+
+/// Memory that decoding needs beside its output: one a thread, kept from call to call.
+struct DecodeSpace {
+  std::vector<std::byte> first;
+  std::vector<std::byte> second;
+};
+
+/// Work that decodes rows [first, first + count) of a row list, or a part of them.
+struct DecodeUnit {
+  std::uint64_t piece = 0;  ///< known to the storage: the chunk
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+class FieldStorage {
+ public:
+  virtual ~FieldStorage() = default;
+  FieldStorage() = default;
+  FieldStorage(const FieldStorage&) = delete;
+  FieldStorage& operator=(const FieldStorage&) = delete;
+
+  /// Whether rows can be used where they lie; if so units() adds none, and value() works.
+  virtual bool in_place() const = 0;
+  /// Appends what `rows` need, in any order; touching extents need not be joined.
+  virtual void extents(std::span<const std::uint64_t> rows, std::uint32_t file,
+                       std::vector<FileExtent>& out) const = 0;
+  /// The bytes of `row`, in place.
+  virtual std::span<const std::byte> value(std::uint64_t row, std::uint32_t file,
+                                           const FileBytes& bytes) const = 0;
+  virtual void units(std::span<const std::uint64_t> rows, std::vector<DecodeUnit>& out) const = 0;
+  /// Decodes `unit` of `rows` into `out`, the densely packed rows of the whole list. Returns the
+  /// bytes that filters produced; 0 without filters. Throws corrupt, naming the offset.
+  virtual std::uint64_t decode(const DecodeUnit& unit, std::span<const std::uint64_t> rows,
+                               std::uint32_t file, const FileBytes& bytes, std::span<std::byte> out,
+                               DecodeSpace& space) const = 0;
+  /// "contiguous", "chunks of 16x64x64, shuffle, deflate 4": for inspect.
+  virtual std::string describe() const = 0;
+};
+
+/// Reverses the bytes of every number of `width` bytes; 0 and 1 leave all as it is.
+void swap_bytes(std::span<std::byte> numbers, std::uint32_t width);
+
+}  // namespace forebay

@@ -1,0 +1,180 @@
+#include "format/hdf5/filters.hpp"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "forebay/error.hpp"
+#include "format/hdf5/checksum.hpp"
+#include "format/hdf5/szip.hpp"
+
+namespace forebay::hdf5 {
+namespace {
+
+// The best that deflate can do, by its format: 258 bytes for two bits.
+constexpr std::uint64_t kMaxDeflateRatio = 1032;
+// A filter before a compressing one may add a little: a checksum, or what did not compress.
+constexpr std::uint64_t kSlack = 1024;
+// szip spends some bits on a run of 64 blocks of 32 numbers that are all alike.
+constexpr std::uint64_t kMaxSzipRatio = 16384;
+
+[[noreturn]] void damaged(const std::string& what) {
+  throw Error(ErrorKind::corrupt, "a chunk does not decode: " + what,
+              "the file is damaged: restore it from a copy");
+}
+
+/// Owns zlib's state, also when something throws.
+class Inflate {
+ public:
+  Inflate() {
+    if (inflateInit(&stream_) != Z_OK) throw std::bad_alloc();
+  }
+  ~Inflate() { inflateEnd(&stream_); }
+  Inflate(const Inflate&) = delete;
+  Inflate& operator=(const Inflate&) = delete;
+
+  /// Returns the bytes produced.
+  std::size_t run(std::span<const std::byte> in, std::span<std::byte> out) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
+    stream_.avail_in = static_cast<uInt>(in.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = static_cast<uInt>(out.size());
+    const int code = inflate(&stream_, Z_FINISH);
+    if (code == Z_STREAM_END) return out.size() - stream_.avail_out;
+    if (code == Z_MEM_ERROR) throw std::bad_alloc();
+    damaged(stream_.msg != nullptr   ? stream_.msg
+            : stream_.avail_out == 0 ? "it is longer than its shape says"
+                                     : "its compressed bytes end too early");
+  }
+
+ private:
+  z_stream stream_ = {};
+};
+
+/// The values of one number lie apart, all first bytes first; this brings them together.
+void unshuffle(std::span<const std::byte> in, std::size_t width, std::span<std::byte> out) {
+  const std::size_t count = in.size() / width;
+  for (std::size_t byte = 0; byte < width; ++byte) {
+    const std::byte* from = in.data() + byte * count;
+    std::byte* to = out.data() + byte;
+    for (std::size_t i = 0; i < count; ++i) to[i * width] = from[i];
+  }
+  const std::size_t whole = count * width;
+  std::ranges::copy(in.subspan(whole), out.subspan(whole).begin());
+}
+
+/// Where the next filter may write: never the vector that its input lies in.
+std::vector<std::byte>& free_buffer(std::span<const std::byte> input, DecodeSpace& space) {
+  return input.data() == space.first.data() ? space.second : space.first;
+}
+
+std::span<std::byte> room(std::vector<std::byte>& buffer, std::uint64_t bytes) {
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return std::span(buffer).first(bytes);
+}
+
+std::span<const std::byte> undo_deflate(std::span<const std::byte> in, std::uint64_t most,
+                                        DecodeSpace& space) {
+  const auto out = room(free_buffer(in, space), std::min(most, in.size() * kMaxDeflateRatio));
+  return out.first(Inflate().run(in, out));
+}
+
+std::span<const std::byte> undo_shuffle(const Filter& filter, std::span<const std::byte> in,
+                                        DecodeSpace& space) {
+  const std::size_t width = filter.values[0];
+  if (width <= 1 || in.size() < width) return in;
+  const auto out = room(free_buffer(in, space), in.size());
+  unshuffle(in, width, out);
+  return out;
+}
+
+std::span<const std::byte> undo_fletcher32(std::span<const std::byte> in) {
+  if (in.size() < 4) damaged("its checksum is missing");
+  const auto data = in.first(in.size() - 4);
+  if (!matches_fletcher32(data, in.last<4>())) damaged("its checksum does not match");
+  return data;
+}
+
+std::span<const std::byte> undo_szip(const Filter& filter, std::span<const std::byte> in,
+                                     std::uint64_t most, DecodeSpace& space) {
+  const std::uint64_t size = szip_size(in);
+  if (size > most || size > in.size() * kMaxSzipRatio) damaged("it is longer than it can be");
+  const auto out = room(free_buffer(in, space), size);
+  decode_szip(filter.values, in, out);
+  return out;
+}
+
+}  // namespace
+
+Filter make_filter(int id, const std::string& name, std::vector<std::uint32_t> values) {
+  switch (id) {
+    case H5Z_FILTER_DEFLATE:
+      return {FilterKind::deflate, std::move(values)};
+    case H5Z_FILTER_SHUFFLE:
+      if (values.empty()) damaged("the shuffle filter does not say how wide numbers are");
+      return {FilterKind::shuffle, std::move(values)};
+    case H5Z_FILTER_FLETCHER32:
+      return {FilterKind::fletcher32, {}};
+    case H5Z_FILTER_SZIP:
+      require_szip(values);
+      return {FilterKind::szip, std::move(values)};
+    default:
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("its chunks passed filter {} ({}), which Forebay does not decode", id,
+                              name.empty() ? "without a name" : name),
+                  "write it again with deflate, for example 'h5repack -f GZIP=4 IN OUT'");
+  }
+}
+
+std::string describe(std::span<const Filter> filters) {
+  std::string text;
+  for (const Filter& filter : filters) {
+    if (!text.empty()) text += ", ";
+    switch (filter.kind) {
+      case FilterKind::deflate:
+        text += filter.values.empty() ? "deflate" : fmt::format("deflate {}", filter.values[0]);
+        break;
+      case FilterKind::shuffle:
+        text += "shuffle";
+        break;
+      case FilterKind::fletcher32:
+        text += "fletcher32";
+        break;
+      case FilterKind::szip:
+        text += "szip";
+        break;
+    }
+  }
+  return text;
+}
+
+std::span<const std::byte> undo_filters(std::span<const Filter> filters, std::uint32_t skipped,
+                                        std::span<const std::byte> stored,
+                                        std::uint64_t chunk_bytes, DecodeSpace& space) {
+  const std::uint64_t most = chunk_bytes + chunk_bytes / 1000 + kSlack;
+  std::span<const std::byte> bytes = stored;
+  for (std::size_t i = filters.size(); i-- > 0;) {
+    if (i < 32 && ((skipped >> i) & 1U) != 0) continue;
+    switch (filters[i].kind) {
+      case FilterKind::deflate:
+        bytes = undo_deflate(bytes, most, space);
+        break;
+      case FilterKind::shuffle:
+        bytes = undo_shuffle(filters[i], bytes, space);
+        break;
+      case FilterKind::fletcher32:
+        bytes = undo_fletcher32(bytes);
+        break;
+      case FilterKind::szip:
+        bytes = undo_szip(filters[i], bytes, most, space);
+        break;
+    }
+  }
+  if (bytes.size() == chunk_bytes) return bytes;
+  damaged(fmt::format("it has {} bytes where its shape needs {}", bytes.size(), chunk_bytes));
+}
+
+}  // namespace forebay::hdf5

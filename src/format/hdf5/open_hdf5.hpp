@@ -1,0 +1,22 @@
+// HDF5 files as a data set: every sample is one row of several data sets of a file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "format/dataset_files.hpp"
+#include "format/sample_source.hpp"
+
+namespace forebay::hdf5 {
+
+/// Whether the file starts like HDF5: its signature at 0, or behind a user block of 512 * 2^n
+/// bytes.
+bool is_hdf5(const File& file);
+
+/// Opens `files` as one data set that the user named `text`. Without chosen fields all data sets
+/// with a first dimension are fields, by their path. Uses libhdf5 until it returns; see
+/// library.hpp. Throws not_found, unsupported, corrupt, io, usage; naming file and data set.
+std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles files,
+                                        std::span<const FieldChoice> choices);
+
+}  // namespace forebay::hdf5

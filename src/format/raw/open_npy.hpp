@@ -1,0 +1,18 @@
+// NumPy .npy files as a data set of one field: a sample is what lies under one index of the first
+// dimension.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "format/dataset_files.hpp"
+#include "format/sample_source.hpp"
+
+namespace forebay::raw {
+
+/// Opens `files` as one data set that the user named `text`. The field is "data", or as chosen
+/// ("FILE#image=data"). Throws not_found, unsupported, corrupt, io, usage.
+std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices);
+
+}  // namespace forebay::raw

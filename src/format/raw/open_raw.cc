@@ -1,0 +1,107 @@
+#include "format/raw/open_raw.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <filesystem>
+
+#include "forebay/error.hpp"
+#include "format/raw/choose_fields.hpp"
+#include "format/strided_field.hpp"
+
+namespace forebay::raw {
+namespace {
+
+constexpr std::uint64_t kCifarRecordBytes = 1 + 3 * 32 * 32;
+constexpr unsigned kCifarClasses = 10;
+
+std::uint64_t record_bytes(const Schema& schema, const RecordLayout& layout) {
+  if (schema.fields.empty()) {
+    throw Error(
+        ErrorKind::usage, "files of records do not say what they hold",
+        "declare the fields of a record, for example --schema label:u8[],image:u8[3x32x32]");
+  }
+  std::uint64_t bytes = 0;
+  for (const Field& field : schema.fields) {
+    if (field.bytes() > UINT64_MAX / 2 - bytes) {
+      throw Error(ErrorKind::usage, "the fields of a record are too large", "correct --schema");
+    }
+    bytes += field.bytes();
+  }
+  if (layout.record_bytes == 0) return bytes;
+  if (layout.record_bytes >= bytes) return layout.record_bytes;
+  throw Error(ErrorKind::usage,
+              fmt::format("records of {} bytes have no room for {}, which has {}",
+                          layout.record_bytes, to_string(schema), bytes),
+              "correct --record-bytes or --schema");
+}
+
+std::uint64_t count_records(const File& file, std::uint64_t header, std::uint64_t record) {
+  const std::uint64_t size = file.size();
+  if (size < header || (size - header) % record != 0) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes are not {} bytes of header and a whole number of {}-byte "
+                            "records",
+                            size, header, record),
+                "the file was cut, or correct --schema, --header-bytes and --record-bytes",
+                {.file = file.path()});
+  }
+  return (size - header) / record;
+}
+
+std::vector<PartField> fields_of_record(const Schema& schema, const RecordLayout& layout,
+                                        std::uint64_t record, std::uint32_t file) {
+  const bool other_order = layout.big_endian == (std::endian::native == std::endian::little);
+  std::vector<PartField> fields;
+  std::uint64_t at = layout.header_bytes;
+  for (const Field& field : schema.fields) {
+    const auto width = static_cast<std::uint32_t>(size_of(field.type));
+    const StridedLayout strided{.first = at,
+                                .stride = record,
+                                .row_bytes = field.bytes(),
+                                .swap = other_order && width > 1 ? width : 0};
+    fields.push_back({.file = file,
+                      .storage = std::make_shared<StridedField>(
+                          strided, fmt::format("in records of {} bytes", record))});
+    at += field.bytes();
+  }
+  return fields;
+}
+
+}  // namespace
+
+RecordLayout cifar10_layout() { return {.schema = "label:u8[],image:u8[3x32x32]"}; }
+
+bool is_cifar10(const File& file) {
+  const std::string name = std::filesystem::path(file.path()).filename().string();
+  if (!name.ends_with(".bin") ||
+      !(name.starts_with("data_batch") || name.starts_with("test_batch")))
+    return false;
+  const std::uint64_t size = file.size();
+  if (size == 0 || size % kCifarRecordBytes != 0) return false;
+  std::array<std::byte, 1> label{};
+  for (const std::uint64_t at : {std::uint64_t{0}, size - kCifarRecordBytes}) {
+    file.read(at, label);
+    if (std::to_integer<unsigned>(label[0]) >= kCifarClasses) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles files,
+                                       std::span<const FieldChoice> choices,
+                                       const std::string& format, const RecordLayout& layout) {
+  Schema schema = parse_schema(layout.schema);
+  const std::uint64_t record = record_bytes(schema, layout);
+  std::vector<SamplePart> parts;
+  for (const auto& file : files) {
+    const auto number = static_cast<std::uint32_t>(parts.size());
+    parts.push_back({.rows = count_records(*file, layout.header_bytes, record),
+                     .fields = fields_of_record(schema, layout, record, number)});
+  }
+  choose_fields(choices, schema, parts, text);
+  return std::make_unique<SampleSource>(text, format, std::move(schema), std::move(files),
+                                        std::move(parts));
+}
+
+}  // namespace forebay::raw

@@ -1,0 +1,103 @@
+#include "format/sample_source.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+// Of each end of a file. Headers lie at the start, and what was written last mostly at the end.
+constexpr std::uint64_t kEndBytes = 4096;
+
+struct FreeState {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+class Digest {
+ public:
+  Digest() : state_(XXH3_createState()) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    XXH3_64bits_reset(state_.get());
+  }
+  void add(std::span<const std::byte> bytes) {
+    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  void add_ends(const File& file, std::uint64_t size) {
+    std::array<std::byte, kEndBytes> bytes;
+    const auto head = std::span(bytes).first(std::min(size, kEndBytes));
+    file.read(0, head);
+    add(head);
+    if (size <= kEndBytes) return;
+    file.read(size - kEndBytes, bytes);
+    add(bytes);
+  }
+  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, FreeState> state_;
+};
+
+}  // namespace
+
+SampleSource::SampleSource(std::string path, std::string format, Schema schema, SampleFiles files,
+                           std::vector<SamplePart> parts)
+    : path_(std::move(path)),
+      format_(std::move(format)),
+      schema_(std::move(schema)),
+      files_(std::move(files)),
+      parts_(std::move(parts)),
+      first_{0} {
+  for (const SamplePart& part : parts_) {
+    if (part.rows > UINT64_MAX / 2 - first_.back()) {
+      throw Error(ErrorKind::corrupt, "the files claim more than 2^63 samples", "check the files",
+                  {.file = path_});
+    }
+    first_.push_back(first_.back() + part.rows);
+  }
+  Digest digest;
+  for (const auto& file : files_) {
+    at_open_.push_back(file->fingerprint());
+    digest.add_ends(*file, at_open_.back().size);
+  }
+  digest.add(std::as_bytes(std::span(first_)));
+  fingerprint_.text =
+      fmt::format("{}:samples={},files={},bytes={},fields={},ends={:016x}", format_, entries(),
+                  files_.size(), stored_bytes(), to_string(schema_), digest.value());
+}
+
+std::uint64_t SampleSource::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const FileFingerprint& file : at_open_) bytes += file.size;
+  return bytes;
+}
+
+void SampleSource::check_unchanged() const {
+  for (std::uint32_t file = 0; file < files_.size(); ++file) check_unchanged(file);
+}
+
+void SampleSource::check_unchanged(std::uint32_t file) const {
+  files_[file]->check();
+  if (files_[file]->fingerprint() == at_open_[file]) return;
+  throw Error(ErrorKind::changed, "the data set was changed while it was open",
+              "start again once nothing writes to it", {.file = files_[file]->path()});
+}
+
+SamplePlan SampleSource::plan(std::span<const std::uint64_t> ids) const { return {*this, ids}; }
+
+void SampleSource::extents(std::span<const std::uint64_t> ids, std::vector<FileExtent>& out) const {
+  const auto needed = plan(ids).extents();
+  out.insert(out.end(), needed.begin(), needed.end());
+}
+
+DecodeCounters SampleSource::counters() const {
+  return {.chunks = chunks_.load(std::memory_order_relaxed),
+          .bytes_decoded = bytes_decoded_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace forebay

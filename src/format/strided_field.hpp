@@ -1,0 +1,48 @@
+// Rows at equal distances in a file.
+//
+//   first           first + stride
+//   [row 0] other   [row 1] other   [row 2]      stride == row bytes: nothing lies between
+//
+// Rows that follow each other are one extent, with what lies between them: few large reads win over
+// few bytes, and what lies between is mostly another field of the same records.
+#pragma once
+
+#include "format/field_storage.hpp"
+
+namespace forebay {
+
+struct StridedLayout {
+  std::uint64_t first = 0;      ///< offset of row 0
+  std::uint64_t stride = 0;     ///< from row to row
+  std::uint64_t row_bytes = 0;  ///< <= stride
+  std::uint32_t swap = 0;       ///< width of numbers whose bytes must be reversed; 0: none
+};
+
+class StridedField final : public FieldStorage {
+ public:
+  /// The caller has checked that all rows lie inside the file.
+  StridedField(const StridedLayout& layout, std::string description)
+      : layout_(layout), description_(std::move(description)) {}
+
+  bool in_place() const override { return layout_.swap <= 1; }
+  void extents(std::span<const std::uint64_t> rows, std::uint32_t file,
+               std::vector<FileExtent>& out) const override;
+  std::span<const std::byte> value(std::uint64_t row, std::uint32_t file,
+                                   const FileBytes& bytes) const override;
+  void units(std::span<const std::uint64_t> rows, std::vector<DecodeUnit>& out) const override;
+  std::uint64_t decode(const DecodeUnit& unit, std::span<const std::uint64_t> rows,
+                       std::uint32_t file, const FileBytes& bytes, std::span<std::byte> out,
+                       DecodeSpace& space) const override;
+  std::string describe() const override { return description_; }
+
+ private:
+  std::uint64_t offset_of(std::uint64_t row) const { return layout_.first + row * layout_.stride; }
+
+  StridedLayout layout_;
+  std::string description_;
+};
+
+/// Whether `rows` rows of this layout end at or before `file_bytes`, without wrapping.
+bool fits(const StridedLayout& layout, std::uint64_t rows, std::uint64_t file_bytes);
+
+}  // namespace forebay

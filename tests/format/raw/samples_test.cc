@@ -1,0 +1,118 @@
+// Records, arrays and names of data sets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "format/dataset_files.hpp"
+#include "format/open_samples.hpp"
+#include "format/raw/open_raw.hpp"
+#include "tests/support/sample_checks.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace forebay::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::shared_ptr<const File> records(std::uint64_t count, const std::string& name = "r.bin") {
+  return memory_file(name, counting_bytes(3 + count * 10));
+}
+
+const raw::RecordLayout kLayout{
+    .schema = "a:u16[2],b:u8[5]", .header_bytes = 3, .record_bytes = 10};
+
+TEST(RawRecords, AStretchOfRecordsIsOneExtent) {
+  const auto source = raw::open_raw("r.bin", {records(100)}, {}, "raw", kLayout);
+  EXPECT_EQ(source->entries(), 100U);
+  std::vector<FileExtent> extents;
+  source->extents(ids_from(10, 20), extents);
+  EXPECT_THAT(extents, ElementsAre(FileExtent{.file = 0, .offset = 103, .length = 199}));
+  extents.clear();
+  source->extents(std::vector<std::uint64_t>{7, 3, 3, 4}, extents);
+  EXPECT_THAT(extents, ElementsAre(FileExtent{.file = 0, .offset = 33, .length = 19},
+                                   FileExtent{.file = 0, .offset = 73, .length = 9}));
+}
+
+TEST(RawRecords, ManyFilesAreOneDataSet) {
+  const auto source =
+      raw::open_raw("r.bin", {records(3), records(0), records(5)}, {}, "raw", kLayout);
+  EXPECT_EQ(source->entries(), 8U);
+  const std::vector<std::uint64_t> ids{7, 0, 3, 3, 2};
+  SampleReader reader(*source, {.engine = Engine::mmap, .bulk = {}, .gap_bytes = 0});
+  reader.read(ids);
+  const auto bytes = counting_bytes(53);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::size_t row = ids[i] < 3 ? ids[i] : ids[i] - 3;
+    const auto record = std::span(bytes).subspan(3 + row * 10, 10);
+    EXPECT_TRUE(std::ranges::equal(reader.value(i, 0), record.first(4)));
+    EXPECT_TRUE(std::ranges::equal(reader.value(i, 1), record.subspan(4, 5)));
+  }
+}
+
+TEST(RawRecords, BadLayoutsAreRefused) {
+  const auto open = [](const raw::RecordLayout& layout) {
+    return error_from([&] { raw::open_raw("r.bin", {records(10)}, {}, "raw", layout); });
+  };
+  EXPECT_EQ(open({.schema = ""}).kind(), ErrorKind::usage);
+  EXPECT_EQ(open({.schema = "a:u8[20]", .record_bytes = 10}).kind(), ErrorKind::usage);
+  EXPECT_EQ(open({.schema = "a:u8[7]"}).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(open({.schema = "a:u8[7]", .header_bytes = 1000}).kind(), ErrorKind::corrupt);
+  const Error missing = error_from([] {
+    const std::vector<FieldChoice> fields{{.name = "", .stored = "c"}};
+    raw::open_raw("r.bin", {records(10)}, fields, "raw", kLayout);
+  });
+  EXPECT_EQ(missing.kind(), ErrorKind::not_found);
+  EXPECT_THAT(missing.what(), HasSubstr("a:u16[2],b:u8[5]"));
+}
+
+TEST(DatasetFiles, ListsPatternsAndFields) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a2", "a10", "b", "with#hash", "with,comma"}) {
+    write_bytes(folder.file(name), {});
+  }
+  const auto names = [&](const std::string& text) {
+    std::vector<std::string> found = find_dataset_files(folder.path() + "/" + text).files;
+    for (std::string& path : found) path.erase(0, folder.path().size() + 1);
+    return found;
+  };
+  EXPECT_THAT(names("a2"), ElementsAre("a2"));
+  EXPECT_THAT(names("a*"), ElementsAre("a10", "a2"));
+  EXPECT_THAT(names("b," + folder.file("a*") + "#x"), ElementsAre("b", "a10", "a2"));
+  EXPECT_THAT(names("with#hash"), ElementsAre("with#hash"));
+  EXPECT_THAT(names("with#hash#x"), ElementsAre("with#hash"));
+  EXPECT_THAT(names("with,comma"), ElementsAre("with,comma"));
+
+  const auto fields = find_dataset_files(folder.file("b") + "#x=3Dmap,unit Par").fields;
+  ASSERT_EQ(fields.size(), 2U);
+  EXPECT_EQ(fields[0].name, "x");
+  EXPECT_EQ(fields[0].stored, "3Dmap");
+  EXPECT_EQ(fields[1].name, "");
+  EXPECT_EQ(fields[1].stored, "unit Par");
+}
+
+TEST(DatasetFiles, MeaninglessTextIsRefused) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("b"), {});
+  for (const char* fields : {"#", "#x=", "#=x", "#x,,y", "#a b=x"}) {
+    const Error error = error_from([&] { find_dataset_files(folder.file("b") + fields); });
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << fields;
+    EXPECT_THAT(error.what(), HasSubstr("b#")) << fields;
+  }
+  EXPECT_EQ(error_from([&] { find_dataset_files(folder.file("c*")); }).kind(),
+            ErrorKind::not_found);
+  EXPECT_EQ(error_from([&] { find_dataset_files(""); }).kind(), ErrorKind::not_found);
+}
+
+TEST(OpenSamples, UnknownFilesAreRefusedWithAdvice) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("b"), counting_bytes(30));
+  EXPECT_EQ(recognize_samples(folder.file("b")), "");
+  EXPECT_EQ(recognize_samples(folder.path()), "");
+  EXPECT_EQ(recognize_samples(folder.file("nothing")), "");
+  const Error error = error_from([&] { open_samples(folder.file("b"), {}); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("--format raw"));
+}
+
+}  // namespace
+}  // namespace forebay::test

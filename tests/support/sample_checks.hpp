@@ -1,0 +1,47 @@
+// Reading samples for tests.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "format/sample_reader.hpp"
+
+namespace forebay::test {
+
+inline std::vector<std::uint64_t> ids_from(std::uint64_t first, std::uint64_t count) {
+  std::vector<std::uint64_t> ids(count);
+  std::iota(ids.begin(), ids.end(), first);
+  return ids;
+}
+
+inline std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Field `field` of each id, read in one list.
+inline std::vector<std::vector<std::byte>> read_field(const SampleSource& source,
+                                                      std::span<const std::uint64_t> ids,
+                                                      std::size_t field = 0,
+                                                      Engine engine = Engine::pread) {
+  SampleReader reader(source, {.engine = engine, .bulk = {}, .gap_bytes = 0});
+  reader.read(ids);
+  std::vector<std::vector<std::byte>> values;
+  for (std::size_t i = 0; i < ids.size(); ++i) values.push_back(copy_of(reader.value(i, field)));
+  return values;
+}
+
+/// The Error that `call` throws; a usage error that says so when it throws none.
+template <typename Call>
+Error error_from(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorKind::usage, "no error was thrown"};
+}
+
+}  // namespace forebay::test
