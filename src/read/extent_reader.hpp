@@ -80,13 +80,15 @@ class ExtentReader final : public PieceReader {
   void unpack(const Transfer& transfer);
   void give_up_index(const IndexMismatch& mismatch);
 
+  // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
+  std::unique_ptr<Transfer> current_;
+  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ExtentReaderParts parts_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
   const WindowPlan& plan_;
   Stage& stage_;
   int root_;
   Turns& turns_;
-  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ReadTotals totals_;
   std::vector<Extent> extents_;  ///< kept for its memory
 };
