@@ -101,7 +101,7 @@ class Pipeline {
   Located located_;                      ///< likewise
   std::uint64_t entries_ = 0;
   std::uint64_t stored_bytes_ = 0;
-  bool local_data_ = false;
+  bool local_data_ = false;  ///< on a device of rank 0's node
   std::string identity_;
   std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
   std::string how_;                      ///< how records are located and read, in words

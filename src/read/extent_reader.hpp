@@ -12,8 +12,9 @@
 //   locate 1 | locate 2    | unpack 1, locate 3 | unpack 2, locate 4 | ...
 //            | read 1      | read 2             | read 3             | ...
 //
-// Where a part may have to wait for other roots, who may be waiting for this one, it comes after
-// the one before has been delivered: with turns, and with an index that others prepare.
+// What may have to wait for other roots, who may be waiting for this one, comes after the part
+// before has been delivered: reading with turns, and even locating with an index that others
+// prepare.
 //
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
@@ -80,13 +81,15 @@ class ExtentReader final : public PieceReader {
   void unpack(const Transfer& transfer);
   void give_up_index(const IndexMismatch& mismatch);
 
+  // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
+  std::unique_ptr<Transfer> current_;
+  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ExtentReaderParts parts_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
   const WindowPlan& plan_;
   Stage& stage_;
   int root_;
   Turns& turns_;
-  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ReadTotals totals_;
   std::vector<Extent> extents_;  ///< kept for its memory
 };
