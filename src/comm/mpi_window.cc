@@ -252,22 +252,37 @@ MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
   return {comm, window, {static_cast<std::byte*>(base), static_cast<std::size_t>(size)}};
 }
 
-MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes) {
-  const std::size_t size = farewell_after(bytes) + sizeof(RemoteFarewell);
+std::size_t MpiWindow::room_for(std::size_t bytes) {
+  return farewell_after(bytes) + sizeof(RemoteFarewell);
+}
+
+MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes, std::size_t zeros) {
+  const std::size_t size = room_for(bytes);
   void* base = nullptr;
   MPI_Win handle = MPI_WIN_NULL;
   check_mpi(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm,
                              static_cast<void*>(&base), &handle),
             "MPI_Win_allocate");
   MpiWindow window(comm, handle, {static_cast<std::byte*>(base), size});
-  window.open_to_all(bytes);
+  window.open_to_all(bytes, zeros);
+  return window;
+}
+
+MpiWindow MpiWindow::over(MPI_Comm comm, std::span<std::byte> room, std::size_t bytes) {
+  MPI_Win handle = MPI_WIN_NULL;
+  check_mpi(MPI_Win_create(room.data(), static_cast<MPI_Aint>(room.size()), 1, MPI_INFO_NULL, comm,
+                           &handle),
+            "MPI_Win_create");
+  MpiWindow window(comm, handle, room);
+  window.open_to_all(bytes, 0);
   return window;
 }
 
 // The zeros have to be there before any rank adds to them.
-void MpiWindow::open_to_all(std::size_t bytes) {
+void MpiWindow::open_to_all(std::size_t bytes, std::size_t zeros) {
   check_mpi(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-  std::ranges::fill(bytes_, std::byte{0});
+  std::ranges::fill(bytes_.first(zeros), std::byte{0});
+  std::ranges::fill(bytes_.subspan(bytes), std::byte{0});
   check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
   check_mpi(MPI_Win_sync(window_), "MPI_Win_sync");
   meet(comm_);

@@ -18,12 +18,16 @@ class MpiWindow {
   /// Memory that the ranks of `comm` (one node) share; all of it belongs to rank 0. Its users agree
   /// in that memory and then call free() or leak(); a window without either is leaked.
   static MpiWindow allocate_shared(MPI_Comm comm, std::size_t bytes);
-  /// `bytes` of zeros a rank that the others may access by one-sided communication at any time
-  /// (passive target, all locked). The destructor agrees with the other ranks, by numbers in the
-  /// memory of rank 0, and waits for them at most 1 s. Where they do not agree, the window stays
-  /// until MPI_Finalize, where all ranks meet.
+  /// `bytes` a rank, the first `zeros` of them zero, that the others may access by one-sided
+  /// communication at any time (passive target, all locked). The destructor agrees with the other
+  /// ranks, by numbers in the memory of rank 0, and waits for them at most 1 s. Where they do not
+  /// agree, the window stays until MPI_Finalize, where all ranks meet.
   /// Throws communication where MPI cannot make such a window.
-  static MpiWindow allocate(MPI_Comm comm, std::size_t bytes);
+  static MpiWindow allocate(MPI_Comm comm, std::size_t bytes, std::size_t zeros);
+  /// The same over memory that exists: room for `bytes` is room_for(bytes) long, aligned to 8, and
+  /// has to last as long as the window, until MPI_Finalize if need be.
+  static MpiWindow over(MPI_Comm comm, std::span<std::byte> room, std::size_t bytes);
+  static std::size_t room_for(std::size_t bytes);
 
   MpiWindow(MpiWindow&& other) noexcept;
   MpiWindow& operator=(MpiWindow&& other) noexcept;
@@ -47,14 +51,14 @@ class MpiWindow {
  private:
   MpiWindow(MPI_Comm comm, MPI_Win window, std::span<std::byte> bytes);
 
-  void open_to_all(std::size_t bytes);
+  void open_to_all(std::size_t bytes, std::size_t zeros);
   bool all_will_free();
   bool decide_to_free(bool wanted, std::chrono::steady_clock::time_point deadline);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
   std::span<std::byte> bytes_;
-  bool open_to_all_ = false;  ///< made by allocate(), up to its end
+  bool open_to_all_ = false;  ///< made by allocate() or over(), up to its end
   int at_finalize_ = MPI_KEYVAL_INVALID;
 };
 
