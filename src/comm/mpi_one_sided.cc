@@ -51,7 +51,7 @@ void MpiOneSidedReader::begin_batch() {
   for (; begun_ < end; ++begun_) {
     const RemotePiece& piece = pieces_[begun_];
     const auto count = static_cast<int>(piece.to.size());
-    const auto offset = static_cast<MPI_Aint>(piece.offset);
+    const MPI_Aint offset = MpiWindow::displacement(piece.offset);
     if (begun_ + 1 < end && pieces_[begun_ + 1].owner == piece.owner) {
       check_mpi(MPI_Get(piece.to.data(), count, MPI_BYTE, piece.owner, offset, count, MPI_BYTE,
                         window_->handle()),

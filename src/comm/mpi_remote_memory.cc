@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096;
 
 /// Parts begin at pages, so that each lies in the memory of the core that fills it.
 std::size_t part_bytes(std::uint64_t bytes) {
-  return (MpiWindow::room_for(bytes) + kPage - 1) / kPage * kPage;
+  return (MpiWindow::kHead + bytes + kPage - 1) / kPage * kPage;
 }
 
 /// A window of all ranks, or the reason of the first one that has none. Collective.
@@ -57,6 +57,11 @@ MpiRemoteMemory::MpiRemoteMemory(std::shared_ptr<MpiCommunicator> comm, Communic
   direct_[static_cast<std::size_t>(comm_->rank())] = mine_;
 }
 
+// MPI may still let others into a window that stays, and looks at it when it ends.
+MpiRemoteMemory::~MpiRemoteMemory() {
+  if (window_ && !window_->free_with_others()) static_cast<void>(shared_.release());
+}
+
 void MpiRemoteMemory::allocate_for_all() {
   const std::size_t bytes = sizes_[static_cast<std::size_t>(comm_->rank())];
   window_ = try_window(*comm_, window_fault_,
@@ -76,16 +81,17 @@ void MpiRemoteMemory::share_on_node(Communicator& node, SharedMemoryKind kind) {
   collectively(*comm_, [&] { shared_->reserve(begin[me], part); });
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto rank = static_cast<std::size_t>(ranks[i]);
-    direct_[rank] = shared_->bytes().subspan(begin[i], sizes_[rank]);
+    direct_[rank] = shared_->bytes().subspan(begin[i] + MpiWindow::kHead, sizes_[rank]);
   }
-  room_ = shared_->bytes().subspan(begin[me], part);
-  mine_ = room_.first(sizes_[static_cast<std::size_t>(comm_->rank())]);
+  const std::size_t bytes = sizes_[static_cast<std::size_t>(comm_->rank())];
+  room_ = shared_->bytes().subspan(begin[me], MpiWindow::kHead + bytes);
+  mine_ = room_.subspan(MpiWindow::kHead);
 }
 
 void MpiRemoteMemory::open_to_other_nodes() {
   window_fault_.clear();
-  window_ = try_window(*comm_, window_fault_,
-                       [&] { return MpiWindow::over(comm_->handle(), room_, mine_.size()); });
+  window_ =
+      try_window(*comm_, window_fault_, [&] { return MpiWindow::over(comm_->handle(), room_); });
 }
 
 std::span<const std::byte> MpiRemoteMemory::direct(int rank) const {

@@ -25,6 +25,9 @@ class MpiRemoteMemory final : public RemoteMemory {
   /// Collective over `comm`, which belongs to this object alone.
   MpiRemoteMemory(std::shared_ptr<MpiCommunicator> comm, Communicator& node, std::size_t bytes,
                   SharedMemoryKind kind);
+  MpiRemoteMemory(const MpiRemoteMemory&) = delete;
+  MpiRemoteMemory& operator=(const MpiRemoteMemory&) = delete;
+  ~MpiRemoteMemory() override;
 
   std::span<std::byte> mine() const override { return mine_; }
   std::span<const std::byte> direct(int rank) const override;
@@ -44,7 +47,7 @@ class MpiRemoteMemory final : public RemoteMemory {
   std::vector<std::span<const std::byte>> direct_;  ///< by rank
   bool several_nodes_ = false;
   std::unique_ptr<SharedMemory> shared_;
-  std::span<std::byte> room_;  ///< of this rank, with what a window needs besides
+  std::span<std::byte> room_;  ///< of this rank, with the head of a window
   std::span<std::byte> mine_;
   std::string window_fault_;           ///< why there is none
   std::shared_ptr<MpiWindow> window_;  ///< goes before the memory that it may lie over

@@ -24,16 +24,22 @@ class MpiWindow {
   /// agree, the window stays until MPI_Finalize, where all ranks meet.
   /// Throws communication where MPI cannot make such a window.
   static MpiWindow allocate(MPI_Comm comm, std::size_t bytes, std::size_t zeros);
-  /// The same over memory that exists: room for `bytes` is room_for(bytes) long, aligned to 8, and
-  /// has to last as long as the window, until MPI_Finalize if need be.
-  static MpiWindow over(MPI_Comm comm, std::span<std::byte> room, std::size_t bytes);
-  static std::size_t room_for(std::size_t bytes);
+  /// The same over memory that exists: all of it but the first kHead bytes, aligned to 8. Where the
+  /// window stays, so has that memory, until MPI_Finalize: see
+  /// free_with_others().
+  static MpiWindow over(MPI_Comm comm, std::span<std::byte> room);
+  /// What the ranks agree in, at the front of windows that are open to all.
+  static constexpr std::size_t kHead = 64;
 
   MpiWindow(MpiWindow&& other) noexcept;
   MpiWindow& operator=(MpiWindow&& other) noexcept;
   ~MpiWindow();
 
   MPI_Win handle() const { return window_; }
+  /// Where byte `offset` of a rank's memory is, for MPI_Get and the like on windows open to all.
+  static MPI_Aint displacement(std::uint64_t offset) {
+    return static_cast<MPI_Aint>(kHead + offset);
+  }
   std::span<std::byte> bytes() const { return bytes_; }
 
   /// Adds to the 64-bit number `offset` bytes into the memory of rank 0 and returns the number
@@ -45,14 +51,18 @@ class MpiWindow {
 
   /// Frees the window without waiting: for ranks that know that all others do the same.
   void free();
+  /// Frees a window that is open to all if the other ranks do the same; tells whether MPI has kept
+  /// nothing of it. What the destructor does.
+  bool free_with_others();
   /// Leaves the window to MPI, until MPI_Finalize where allocate() has made it.
   void leak() { window_ = MPI_WIN_NULL; }
 
  private:
   MpiWindow(MPI_Comm comm, MPI_Win window, std::span<std::byte> bytes);
 
-  void open_to_all(std::size_t bytes, std::size_t zeros);
+  void open_to_all(std::size_t zeros);
   bool all_will_free();
+  std::uint64_t fetch_add_at(std::size_t place, std::uint64_t n, std::chrono::milliseconds limit);
   bool decide_to_free(bool wanted, std::chrono::steady_clock::time_point deadline);
 
   MPI_Comm comm_ = MPI_COMM_NULL;

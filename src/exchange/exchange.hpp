@@ -123,7 +123,9 @@ class Exchange {
   /// samples: that memory must then stay until the process ends.
   bool quiet() const;
 
-  /// Throws what has failed on any rank: for waits of those who use the exchange.
+  /// Throws what has failed on any rank, as far as it is known here: one atomic load.
+  void check() const { board_->check(); }
+  /// The same after a look for news: for waits of those who use the exchange.
   void check_others() const;
   /// Lets all other ranks fail with `error`.
   void fail(const Error& error) { board_->fail(error); }

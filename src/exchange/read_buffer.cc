@@ -128,8 +128,8 @@ void ReadBuffer::Work::end(std::exception_ptr failure) {
 
 // What was given up because the buffer ends is no failure. The others need to know of all else.
 void ReadBuffer::Work::fail(const Error& error, const std::stop_token& stop) {
-  if (!stop.stop_requested()) exchange_->fail(error);
   end(std::make_exception_ptr(error));
+  if (!stop.stop_requested()) exchange_->fail(error);
 }
 
 std::string ReadBuffer::Work::awaited() const {
@@ -143,11 +143,12 @@ const Block* ReadBuffer::Work::next(const WaitPolicy& policy) {
   std::unique_lock lock(mutex_);
   std::optional<Waiting> waiting;
   for (;;) {
+    if (!failure_) exchange_->check();
     if (const Block* const block = ring_.take()) {
       ++figures_.samples;
       return block;
     }
-    if (ended_ && failure_) std::rethrow_exception(failure_);
+    if (failure_) std::rethrow_exception(failure_);
     if (ended_) return nullptr;
     if (!waiting) waiting.emplace(policy, awaited());
     if (changed_.wait_for(lock, kSlice) == std::cv_status::no_timeout) continue;
