@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;  // a cache line
 constexpr std::chrono::seconds kLongestFarewell{5};
+// How often to look whether another node has failed.
+constexpr std::chrono::milliseconds kNews{100};
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -43,12 +45,27 @@ Exchange::Exchange(ExchangeParts parts, const ExchangeOptions& options)
                                 {.forced = options_.transport,
                                  .longest_rest = options_.longest_rest,
                                  .failed = [this](const Error& error) { board_->fail(error); }});
+  listen(parts.progress);
   tables_.resize(buffers);
   share_ = Share(own_buffer(0), options_.sample_bytes);
   comm_->barrier();
 }
 
 Exchange::~Exchange() { meet_at_the_end(); }
+
+/// Also while nobody waits for anything, for check().
+void Exchange::listen(ProgressThread* progress) {
+  if (progress == nullptr || !comm_->concurrent()) return;
+  notices_ = progress->add(
+      [board = board_, next = std::chrono::steady_clock::now()]() mutable {
+        const auto now = std::chrono::steady_clock::now();
+        if (now < next) return false;
+        next = now + kNews;
+        board->poll();
+        return false;
+      },
+      kNews);
+}
 
 void Exchange::meet_at_the_end() {
   if (!memory_ || board_->failed()) return;

@@ -159,6 +159,7 @@ class Exchange {
                  std::span<const std::span<std::byte>> to) const;
   void read_far(FetchPlan& plan, const GiveUp& give_up);
   WaitPolicy policy(const GiveUp& give_up) const;
+  void listen(ProgressThread* progress);
   void meet_at_the_end();
 
   ExchangeOptions options_;
@@ -169,6 +170,7 @@ class Exchange {
   std::vector<int> node_of_;               ///< by rank
   std::unique_ptr<RemoteMemory> memory_;
   TransportChoice transport_;
+  ProgressThread::Registration notices_;
   std::mutex far_mutex_;  ///< one read from other nodes at a time
 
   Share share_;
