@@ -43,11 +43,13 @@ std::chrono::microseconds ProgressThread::longest_rest() {
 
 void ProgressThread::run(const std::stop_token& stop) {
   constexpr std::chrono::microseconds kShortest{50};
+  constexpr int kGrowth = 4;
+  ask_for_short_turns();
   auto rest = kShortest;
   std::mutex sleep_mutex;
   std::condition_variable_any sleeping;
   while (!stop.stop_requested()) {
-    rest = poll_all() ? kShortest : std::min(rest * 2, longest_rest());
+    rest = poll_all() ? kShortest : std::min(rest + rest / kGrowth, longest_rest());
     std::unique_lock lock(sleep_mutex);
     sleeping.wait_for(lock, stop, rest, [] { return false; });
   }

@@ -33,6 +33,7 @@ class ReadBuffer::Work {
   }
 
   void run(const std::stop_token& stop) {
+    ask_for_short_turns();
     try {
       while (!stop.stop_requested()) {
         const auto batch = source_();
