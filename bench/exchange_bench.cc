@@ -1,11 +1,12 @@
 // What a sample in the memory of another rank costs.
 //
 //   mpirun -n 2 exchange_bench [--seconds S] [--transport one_sided|two_sided] [--parts LIST]
+//                               [--latency-bytes N] [--computing no]
 //
 // Ranks share a node unless FOREBAY_RANKS_PER_NODE=1 (or the launcher) puts each on its own. Parts:
 //
 //   idle       CPU time of a rank whose exchange nobody uses, as a share of one core
-//   latency    one sample of 64 KB from the last rank, at random moments, while the main thread of
+//   latency    one sample (64 KB) from the last rank, at random moments, while the main thread of
 //              every rank computes and stays outside MPI
 //   bandwidth  random fetches of rank 0 from the last rank, 1 KB to 1 MB, beside what could be had
 //              without an exchange: plain copies out of shared memory in a node, and between nodes
@@ -56,6 +57,8 @@ struct Options {
   double seconds = 4;  ///< for idle, and for latency; a tenth for each size and turn
   std::optional<Transport> transport;
   std::string parts = "idle,latency,bandwidth";
+  std::uint64_t latency_bytes = 65536;
+  bool computing = true;  ///< while latency is measured
 
   bool has(std::string_view part) const { return parts.find(part) != std::string::npos; }
 };
@@ -67,6 +70,8 @@ Options parse(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (name == "--seconds") options.seconds = std::stod(value);
     if (name == "--parts") options.parts = value;
+    if (name == "--latency-bytes") options.latency_bytes = std::stoul(value);
+    if (name == "--computing") options.computing = value != "no";
     if (name != "--transport") continue;
     options.transport = value == "one_sided" ? Transport::one_sided : Transport::two_sided;
   }
@@ -199,8 +204,8 @@ class Computing {
 };
 
 Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& options) {
-  Bench bench(world, options, 65536);
-  std::vector<std::byte> room(65536);
+  Bench bench(world, options, options.latency_bytes);
+  std::vector<std::byte> room(options.latency_bytes);
   Series milliseconds;
   std::atomic<bool> done = false;
   bool right = true;
@@ -219,7 +224,7 @@ Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& 
     }
     done = true;
   });
-  const double sum = Computing().until(done);
+  const double sum = options.computing ? Computing().until(done) : 1;
   fetching.join();
   world->barrier();
   return {{"right", right && sum > 0},

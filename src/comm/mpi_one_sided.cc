@@ -12,6 +12,8 @@ namespace {
 // libraries that keep a list of it.
 constexpr std::size_t kBatchPieces = 512;
 constexpr std::size_t kBatchBytes = std::size_t{64} << 20;
+// One marker in so many pieces, to see that something comes.
+constexpr std::size_t kMarkEvery = 16;
 // Words to owners.
 constexpr std::byte kBegin{1};
 constexpr std::byte kEnd{2};
@@ -48,17 +50,19 @@ void MpiOneSidedReader::begin_batch() {
   const std::size_t end = batch_end();
   batch_->markers.clear();
   batch_->owners.clear();
+  const std::size_t first = begun_;
   for (; begun_ < end; ++begun_) {
     const RemotePiece& piece = pieces_[begun_];
+    const bool last = begun_ + 1 == end || pieces_[begun_ + 1].owner != piece.owner;
     const auto count = static_cast<int>(piece.to.size());
     const MPI_Aint offset = MpiWindow::displacement(piece.offset);
-    if (begun_ + 1 < end && pieces_[begun_ + 1].owner == piece.owner) {
+    if (!last && (begun_ - first) % kMarkEvery != kMarkEvery - 1) {
       check_mpi(MPI_Get(piece.to.data(), count, MPI_BYTE, piece.owner, offset, count, MPI_BYTE,
                         window_->handle()),
                 "MPI_Get");
       continue;
     }
-    batch_->owners.push_back(piece.owner);
+    if (last) batch_->owners.push_back(piece.owner);
     check_mpi(MPI_Rget(piece.to.data(), count, MPI_BYTE, piece.owner, offset, count, MPI_BYTE,
                        window_->handle(), &batch_->markers.emplace_back(MPI_REQUEST_NULL)),
               "MPI_Rget");
@@ -66,17 +70,27 @@ void MpiOneSidedReader::begin_batch() {
   tell_owners(kBegin);
 }
 
+// Rests stay short for as long as something comes: most libraries move data only when asked.
+void MpiOneSidedReader::wait_for_markers(const WaitPolicy& policy) {
+  const std::string what = fmt::format("samples of rank {}{}", batch_->owners.front(),
+                                       batch_->owners.size() > 1 ? " and others" : "");
+  auto& markers = batch_->markers;
+  std::vector<int> which(markers.size());
+  for (;;) {
+    Waiting waiting(policy, what);
+    for (int count = 0; count == 0;) {
+      check_mpi(MPI_Testsome(static_cast<int>(markers.size()), markers.data(), &count, which.data(),
+                             MPI_STATUSES_IGNORE),
+                "MPI_Testsome");
+      if (count == MPI_UNDEFINED) return;  // none is left
+      if (count == 0) waiting.step();
+    }
+  }
+}
+
 void MpiOneSidedReader::end_batch(const WaitPolicy& policy) {
   if (batch_->owners.empty()) return;
-  Waiting waiting(policy, fmt::format("samples of rank {}{}", batch_->owners.front(),
-                                      batch_->owners.size() > 1 ? " and others" : ""));
-  for (int done = 0;;) {
-    check_mpi(MPI_Testall(static_cast<int>(batch_->markers.size()), batch_->markers.data(), &done,
-                          MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    if (done != 0) break;
-    waiting.step();
-  }
+  wait_for_markers(policy);
   if (batch_->owners.size() == 1) {
     check_mpi(MPI_Win_flush(batch_->owners.front(), window_->handle()), "MPI_Win_flush");
   } else {

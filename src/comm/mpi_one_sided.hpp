@@ -1,7 +1,7 @@
 // RemoteReader without the owner's help: MPI_Get inside of one passive epoch.
 //
-//   batch of pieces --> MPI_Get ... MPI_Get, and MPI_Rget for the last one of each owner
-//   requests of the MPI_Rgets done (MPI_Testall, with back-off and a deadline) --> one flush
+//   batch of pieces --> MPI_Get ..., and MPI_Rget for some, and for the last one of each owner
+//   requests of the MPI_Rgets done (MPI_Testsome, with back-off and a deadline) --> one flush
 //
 // MPI_Win_flush alone would burn a core for as long as an owner is outside MPI, and would never
 // return if that owner is dead. Once an owner has let the last piece go, its earlier ones have
@@ -40,6 +40,7 @@ class MpiOneSidedReader final : public RemoteReader {
 
   void begin_batch();
   void end_batch(const WaitPolicy& policy);
+  void wait_for_markers(const WaitPolicy& policy);
   std::size_t batch_end() const;
   void tell_owners(std::byte word);
 

@@ -46,6 +46,15 @@ int answer_tag(std::uint64_t number) {
 
 bool is_packed(std::uint64_t bytes) { return bytes < kPackBelow; }
 
+bool some_done(std::vector<MPI_Request>& requests) {
+  std::vector<int> which(requests.size());
+  int count = 0;
+  check_mpi(MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &count, which.data(),
+                         MPI_STATUSES_IGNORE),
+            "MPI_Testsome");
+  return count != MPI_UNDEFINED && count > 0;
+}
+
 bool all_done(std::vector<MPI_Request>& requests) {
   int done = 0;
   check_mpi(
@@ -165,16 +174,20 @@ void MpiTwoSidedReader::unpack(const Request& request) {
   }
 }
 
-/// Whether an answer has come in full.
+/// Whether anything has come.
 bool MpiTwoSidedReader::take_arrived() {
-  const auto arrived = std::erase_if(*asked_, [&](Request& request) {
+  bool arrived = false;
+  std::erase_if(*asked_, [&](Request& request) {
+    arrived = some_done(request.receives) || arrived;
     if (!all_done(request.receives)) return false;
+    arrived = true;
     unpack(request);
     return true;
   });
-  return arrived > 0;
+  return arrived;
 }
 
+// Rests stay short for as long as something comes: most libraries move data only when asked.
 void MpiTwoSidedReader::finish(const WaitPolicy& policy) {
   try {
     while (!asked_->empty()) {

@@ -47,11 +47,15 @@ void ProgressThread::run(const std::stop_token& stop) {
   ask_for_short_turns();
   auto rest = kShortest;
   std::mutex sleep_mutex;
-  std::condition_variable_any sleeping;
+  std::condition_variable sleeping;
+  const std::stop_callback wake_up(stop, [&] {
+    const std::lock_guard lock(sleep_mutex);
+    sleeping.notify_all();
+  });
   while (!stop.stop_requested()) {
     rest = poll_all() ? kShortest : std::min(rest + rest / kGrowth, longest_rest());
     std::unique_lock lock(sleep_mutex);
-    sleeping.wait_for(lock, stop, rest, [] { return false; });
+    sleeping.wait_for(lock, rest, [&] { return stop.stop_requested(); });
   }
 }
 

@@ -46,7 +46,7 @@ class ProgressThread {
   };
 
   /// `longest_rest`: how long the poller can do without a call when nothing happens; others then
-  /// wait for it that long at most, and half as long on average. At 6 ms an idle thread takes some
+  /// wait for it that long at most, and half as long on average. At 7 ms an idle thread takes some
   /// 0.3 % of a core. Thread-safe.
   [[nodiscard]] Registration add(Poller poller, std::chrono::microseconds longest_rest = kAnyRest);
 

@@ -55,8 +55,8 @@ struct ExchangeOptions {
   /// How long a fetch waits for bytes, and a collective call for other ranks.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
   /// A fetch waits this long at most, and half on average, for an owner that has been idle; shorter
-  /// costs more of a core (6 ms: about 0.3 %).
-  std::chrono::microseconds longest_rest = std::chrono::milliseconds(6);
+  /// costs more of a core (7 ms: about 0.3 %).
+  std::chrono::microseconds longest_rest = std::chrono::milliseconds(7);
   /// Longer samples are moved in pieces. For tests; at most 1 GiB, the limit of MPI's counts
   /// halved.
   std::uint64_t longest_piece = std::uint64_t{1} << 30;

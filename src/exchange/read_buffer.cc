@@ -129,8 +129,9 @@ void ReadBuffer::Work::end(std::exception_ptr failure) {
 
 // What was given up because the buffer ends is no failure. The others need to know of all else.
 void ReadBuffer::Work::fail(const Error& error, const std::stop_token& stop) {
+  const bool stopping = stop.stop_requested();
   end(std::make_exception_ptr(error));
-  if (!stop.stop_requested()) exchange_->fail(error);
+  if (!stopping) exchange_->fail(error);
 }
 
 std::string ReadBuffer::Work::awaited() const {
