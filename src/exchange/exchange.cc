@@ -103,7 +103,7 @@ void Exchange::find_nodes() {
   const auto leaders = gather_all(*comm_, leader);
   std::vector<int> nodes = leaders;
   std::ranges::sort(nodes);
-  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   for (const int one : leaders) {
     node_of_.push_back(static_cast<int>(std::ranges::lower_bound(nodes, one) - nodes.begin()));
   }

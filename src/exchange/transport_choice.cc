@@ -173,7 +173,7 @@ class Choosing {
     lowest = gather_all(comm_, first_near());
     const int mine = lowest[static_cast<std::size_t>(comm_.rank())];
     std::ranges::sort(lowest);
-    const auto end = std::ranges::unique(lowest).begin();
+    const auto end = std::unique(lowest.begin(), lowest.end());
     return static_cast<int>(std::lower_bound(lowest.begin(), end, mine) - lowest.begin());
   }
 
