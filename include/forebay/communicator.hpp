@@ -68,6 +68,9 @@ class SharedCounter {
   std::optional<std::uint64_t> load(const GiveUp& give_up) { return fetch_add(0, give_up); }
 };
 
+/// Memory of every rank that all ranks read from: internal, for the exchange of samples.
+class RemoteMemory;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -96,6 +99,10 @@ class Communicator {
   virtual std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) = 0;
   /// A number that starts at 0. How it is reached is tried out here, which takes up to 0.2 s.
   virtual std::unique_ptr<SharedCounter> share_counter() = 0;
+  /// `bytes` of memory of this rank (ranks may differ) that all ranks read from; `node` is this
+  /// rank's part of the communicator, as split_by_node() gives it.
+  virtual std::unique_ptr<RemoteMemory> expose(Communicator& node, std::size_t bytes,
+                                               SharedMemoryKind kind) = 0;
 
   // Local. Messages outside the collective flow, for failure notices: delivery is not confirmed.
   virtual void send_notice(int to, std::span<const std::byte> message) = 0;

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
+#include "comm/values.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -15,6 +19,11 @@ void require_agreement(Communicator& comm, const std::string& text, const std::s
                             first.empty() ? "none" : first),
                 "start all ranks with the same arguments");
   });
+}
+
+bool everywhere(Communicator& comm, bool holds) {
+  const auto all = gather_all(comm, std::uint8_t{holds});
+  return std::ranges::all_of(all, [](std::uint8_t one) { return one != 0; });
 }
 
 }  // namespace forebay

@@ -12,4 +12,7 @@ namespace forebay {
 /// what the text says, for the message. Collective.
 void require_agreement(Communicator& comm, const std::string& text, const std::string& what);
 
+/// Whether `holds` on all ranks. Collective.
+bool everywhere(Communicator& comm, bool holds);
+
 }  // namespace forebay

@@ -6,6 +6,7 @@
 
 #include "comm/mpi_counter.hpp"
 #include "comm/mpi_error.hpp"
+#include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/posix_shared_memory.hpp"
@@ -234,6 +235,12 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMe
 
 std::unique_ptr<SharedCounter> MpiCommunicator::share_counter() {
   return share_mpi_counter(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)));
+}
+
+std::unique_ptr<RemoteMemory> MpiCommunicator::expose(Communicator& node, std::size_t bytes,
+                                                      SharedMemoryKind kind) {
+  auto mine = std::static_pointer_cast<MpiCommunicator>(split(0, rank_));
+  return std::make_unique<MpiRemoteMemory>(std::move(mine), node, bytes, kind);
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {

@@ -1,6 +1,5 @@
 #include "comm/mpi_counter.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/agreement.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/served_counter.hpp"
 #include "core/log.hpp"
@@ -64,21 +64,13 @@ bool sees_additions(const MpiWindow& window, int ranks) {
   return number.load() == all;
 }
 
-/// Whether `holds` on all ranks. Collective.
-bool everywhere(Communicator& comm, bool holds) {
-  const std::uint8_t mine = holds ? 1 : 0;
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return std::ranges::all_of(all, [](std::uint8_t one) { return one != 0; });
-}
-
 /// Empty where MPI cannot make a window; `why` is then the reason of rank 0. Collective.
 std::optional<MpiWindow> try_window(MpiCommunicator& comm, std::string& why) {
   std::optional<MpiWindow> window;
   std::string fault;
   comm.barrier();
   try {
-    window.emplace(MpiWindow::allocate(comm.handle(), kBytes));
+    window.emplace(MpiWindow::allocate(comm.handle(), kBytes, kBytes));
   } catch (const Error& error) {
     fault = error.happened();
   }

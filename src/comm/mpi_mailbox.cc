@@ -30,7 +30,10 @@ bool MpiMailbox::begin_to_receive(int from) {
   int waiting = 0;
   MPI_Message matched = MPI_MESSAGE_NULL;
   MPI_Status status;
-  check_mpi(MPI_Improbe(from, tag_, comm_, &waiting, &matched, &status), "MPI_Improbe");
+  // The first look may only make MPICH take in what has come, and not show it yet.
+  for (int look = 0; look < 2 && waiting == 0; ++look) {
+    check_mpi(MPI_Improbe(from, tag_, comm_, &waiting, &matched, &status), "MPI_Improbe");
+  }
   if (waiting == 0) return false;
   int bytes = 0;
   check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");

@@ -54,7 +54,7 @@ struct Addition {
   std::uint64_t before = 0;
 };
 
-/// The same agreement as Farewell, for ranks that do not share memory: three numbers behind the
+/// The same agreement as Farewell, for ranks that do not share memory: three numbers before the
 /// memory of rank 0. Who claims first decides, and then writes the verdict for all.
 struct RemoteFarewell {
   std::uint64_t arrived;
@@ -62,7 +62,7 @@ struct RemoteFarewell {
   std::uint64_t verdict;  ///< a Farewell::Verdict
 };
 
-constexpr std::size_t farewell_after(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+static_assert(sizeof(RemoteFarewell) <= MpiWindow::kHead);
 
 constexpr std::size_t kAlignment = 64;  // a cache line
 
@@ -157,9 +157,13 @@ MpiWindow& MpiWindow::operator=(MpiWindow&& other) noexcept {
   return *this;
 }
 
-MpiWindow::~MpiWindow() {
-  if (window_ == MPI_WIN_NULL || mpi_is_over() || mpi_gave_up() || !open_to_all_) return;
-  if (all_will_free()) free();
+MpiWindow::~MpiWindow() { free_with_others(); }
+
+bool MpiWindow::free_with_others() {
+  if (window_ == MPI_WIN_NULL || mpi_is_over()) return true;
+  if (mpi_gave_up() || !open_to_all_ || !all_will_free()) return false;
+  free();
+  return true;
 }
 
 void MpiWindow::free() {
@@ -175,12 +179,11 @@ void MpiWindow::free() {
 // The last one to arrive wants to free, and whoever has waited too long wants to leak.
 bool MpiWindow::all_will_free() {
   const auto deadline = std::chrono::steady_clock::now() + kLongestRemoteFarewell;
-  const std::size_t place = farewell_after(bytes_.size());
   try {
     int ranks = 0;
     check_mpi(MPI_Comm_size(comm_, &ranks), "MPI_Comm_size");
     const std::uint64_t arrived =
-        1 + fetch_add(place + offsetof(RemoteFarewell, arrived), 1, kLongestFarewell);
+        1 + fetch_add_at(offsetof(RemoteFarewell, arrived), 1, kLongestFarewell);
     return decide_to_free(arrived == static_cast<std::uint64_t>(ranks), deadline);
   } catch (const Error& error) {
     log(LogLevel::warning, "an MPI window is left to the end of the process: {}", error.what());
@@ -189,9 +192,8 @@ bool MpiWindow::all_will_free() {
 }
 
 bool MpiWindow::decide_to_free(bool wanted, std::chrono::steady_clock::time_point deadline) {
-  const std::size_t place = farewell_after(bytes_.size());
   const auto add = [&](std::size_t member, std::uint64_t n) {
-    return fetch_add(place + member, n, kLongestFarewell);
+    return fetch_add_at(member, n, kLongestFarewell);
   };
   const auto verdict = [&] { return add(offsetof(RemoteFarewell, verdict), 0); };
   const auto claim = [&](Farewell::Verdict decision) {
@@ -215,12 +217,17 @@ bool MpiWindow::decide_to_free(bool wanted, std::chrono::steady_clock::time_poin
 
 std::uint64_t MpiWindow::fetch_add(std::size_t offset, std::uint64_t n,
                                    std::chrono::milliseconds limit) {
+  return fetch_add_at(kHead + offset, n, limit);
+}
+
+std::uint64_t MpiWindow::fetch_add_at(std::size_t place, std::uint64_t n,
+                                      std::chrono::milliseconds limit) {
   const WaitPolicy policy{.timeout = limit, .interrupt = {}};
   Waiting waiting(policy, "an addition in the memory of rank 0");
   auto addition = std::make_unique<Addition>(Addition{.n = n});
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Rget_accumulate(&addition->n, 1, MPI_UINT64_T, &addition->before, 1, MPI_UINT64_T,
-                                0, static_cast<MPI_Aint>(offset), 1, MPI_UINT64_T, MPI_SUM, window_,
+                                0, static_cast<MPI_Aint>(place), 1, MPI_UINT64_T, MPI_SUM, window_,
                                 &request),
             "MPI_Rget_accumulate");
   try {
@@ -252,26 +259,36 @@ MpiWindow MpiWindow::allocate_shared(MPI_Comm comm, std::size_t bytes) {
   return {comm, window, {static_cast<std::byte*>(base), static_cast<std::size_t>(size)}};
 }
 
-MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes) {
-  const std::size_t size = farewell_after(bytes) + sizeof(RemoteFarewell);
+MpiWindow MpiWindow::allocate(MPI_Comm comm, std::size_t bytes, std::size_t zeros) {
+  const std::size_t size = kHead + bytes;
   void* base = nullptr;
   MPI_Win handle = MPI_WIN_NULL;
   check_mpi(MPI_Win_allocate(static_cast<MPI_Aint>(size), 1, MPI_INFO_NULL, comm,
                              static_cast<void*>(&base), &handle),
             "MPI_Win_allocate");
   MpiWindow window(comm, handle, {static_cast<std::byte*>(base), size});
-  window.open_to_all(bytes);
+  window.open_to_all(zeros);
+  return window;
+}
+
+MpiWindow MpiWindow::over(MPI_Comm comm, std::span<std::byte> room) {
+  MPI_Win handle = MPI_WIN_NULL;
+  check_mpi(MPI_Win_create(room.data(), static_cast<MPI_Aint>(room.size()), 1, MPI_INFO_NULL, comm,
+                           &handle),
+            "MPI_Win_create");
+  MpiWindow window(comm, handle, room);
+  window.open_to_all(0);
   return window;
 }
 
 // The zeros have to be there before any rank adds to them.
-void MpiWindow::open_to_all(std::size_t bytes) {
+void MpiWindow::open_to_all(std::size_t zeros) {
   check_mpi(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
-  std::ranges::fill(bytes_, std::byte{0});
+  std::ranges::fill(bytes_.first(kHead + zeros), std::byte{0});
   check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
   check_mpi(MPI_Win_sync(window_), "MPI_Win_sync");
   meet(comm_);
-  bytes_ = bytes_.first(bytes);
+  bytes_ = bytes_.subspan(kHead);
   check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_at_finalize, &at_finalize_, nullptr),
             "MPI_Comm_create_keyval");
   auto handle = std::make_unique<MPI_Win>(window_);

@@ -79,7 +79,6 @@ class PosixSharedMemory final : public SharedMemory {
   void use_huge_pages(std::size_t begin, std::size_t length);
   std::size_t chunk_length(std::size_t chunk) const;
   std::size_t missing_bytes(std::size_t first, std::size_t last) const;
-  std::uint64_t free_bytes() const;
   [[noreturn]] void fail_for_space(std::size_t needed) const;
 
   static constexpr std::size_t kChunk = std::size_t{4} << 20;  // of whole huge pages
@@ -133,7 +132,7 @@ void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
   // Asked before anything is taken: filling shared memory to its end would leave none to others.
   const std::size_t missing = missing_bytes(first, last);
   if (missing == 0) return;
-  if (missing > free_bytes()) fail_for_space(missing);
+  if (missing > free_shared_memory(directory_)) fail_for_space(missing);
   for (std::size_t chunk = first; chunk <= last; ++chunk) {
     if (reserved_[chunk]) continue;
     const std::size_t begin = chunk * kChunk;
@@ -162,20 +161,10 @@ std::size_t PosixSharedMemory::missing_bytes(std::size_t first, std::size_t last
   return bytes;
 }
 
-// The file system may promise more than there is memory behind it.
-std::uint64_t PosixSharedMemory::free_bytes() const {
-  struct statvfs space {};
-  // A tmpfs without a limit says that it has no blocks at all.
-  const bool limited = statvfs(directory_.c_str(), &space) == 0 && space.f_blocks > 0;
-  const std::uint64_t in_directory =
-      limited ? std::uint64_t{space.f_bavail} * space.f_frsize : UINT64_MAX;
-  return std::min(in_directory, memory_limit().available_bytes);
-}
-
 void PosixSharedMemory::fail_for_space(std::size_t needed) const {
   throw Error(ErrorKind::io,
               fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
-                          free_bytes()),
+                          free_shared_memory(directory_)),
               "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
               {.file = directory_});
 }
@@ -261,6 +250,16 @@ Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::s
 }
 
 }  // namespace
+
+// The file system may promise more than there is memory behind it.
+std::uint64_t free_shared_memory(const std::string& directory) {
+  struct statvfs space {};
+  // A tmpfs without a limit says that it has no blocks at all.
+  const bool limited = statvfs(directory.c_str(), &space) == 0 && space.f_blocks > 0;
+  const std::uint64_t in_directory =
+      limited ? std::uint64_t{space.f_bavail} * space.f_frsize : UINT64_MAX;
+  return std::min(in_directory, memory_limit().available_bytes);
+}
 
 std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
                                           const std::string& directory) {

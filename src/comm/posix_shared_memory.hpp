@@ -11,6 +11,7 @@
 // into 2 MiB pages where the system has any to give.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,5 +22,9 @@ namespace forebay {
 /// Collective over ranks that share memory. Throws io on every rank when a rank cannot attach.
 std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
                                           const std::string& directory = "/dev/shm");
+
+/// Bytes that shared memory can still take: what its file system has, or less where this process
+/// may use less. Local.
+std::uint64_t free_shared_memory(const std::string& directory = "/dev/shm");
 
 }  // namespace forebay

@@ -12,6 +12,8 @@
 
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
+#include "comm/thread_remote_memory.hpp"
+#include "comm/values.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -264,6 +266,19 @@ std::unique_ptr<SharedCounter> ThreadCommunicator::share_counter() {
     number = *static_cast<const std::shared_ptr<ThreadNumber>*>(shown[0]);
   });
   return std::make_unique<CounterOfThreads>(std::move(number));
+}
+
+std::unique_ptr<RemoteMemory> ThreadCommunicator::expose(Communicator& node, std::size_t bytes,
+                                                         SharedMemoryKind) {
+  using Part = ThreadRemoteMemory::Part;
+  const auto mine = std::make_shared<std::vector<std::byte>>(bytes);
+  std::vector<Part> parts;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    for (const void* pointer : shown) parts.push_back(*static_cast<const Part*>(pointer));
+  });
+  std::vector<bool> near(parts.size(), false);
+  for (const int rank : gather_all(node, rank_)) near[rank] = true;
+  return std::make_unique<ThreadRemoteMemory>(rank_, std::move(parts), std::move(near));
 }
 
 void ThreadCommunicator::send_notice(int to, Bytes message) {

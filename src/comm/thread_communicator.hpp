@@ -70,6 +70,8 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Communicator> split_by_node() override;
   std::unique_ptr<SharedMemory> share(std::size_t bytes, SharedMemoryKind kind) override;
   std::unique_ptr<SharedCounter> share_counter() override;
+  std::unique_ptr<RemoteMemory> expose(Communicator& node, std::size_t bytes,
+                                       SharedMemoryKind kind) override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
   void send(int to, std::span<const std::byte> message) override;

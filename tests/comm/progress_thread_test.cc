@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/process_usage.hpp"
-
 namespace forebay {
 namespace {
 
@@ -43,6 +41,20 @@ TEST(ProgressThread, EndsAtOnceWhileItSleeps) {
   const auto progress = std::make_unique<ProgressThread>(std::chrono::hours(1));
   std::this_thread::sleep_for(milliseconds(5));
   SUCCEED() << "the destructor must not wait for the hour";
+}
+
+TEST(ProgressThread, RestsNoLongerThanAPollerCanBear) {
+  ProgressThread progress(std::chrono::hours(1));
+  std::atomic<int> calls = 0;
+  const auto patient = progress.add([] { return false; });
+  const auto eager = progress.add(
+      [&] {
+        ++calls;
+        return false;
+      },
+      std::chrono::microseconds(200));
+  std::this_thread::sleep_for(milliseconds(500));
+  EXPECT_GT(calls, 50);
 }
 
 }  // namespace

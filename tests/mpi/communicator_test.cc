@@ -31,7 +31,7 @@ TEST(MpiCommunicator, GetsTheThreadLevelThatItAsksFor) {
 }
 
 TEST(MpiWindow, GivesEachRankItsMemory) {
-  const MpiWindow window = MpiWindow::allocate(MPI_COMM_WORLD, 4096);
+  const MpiWindow window = MpiWindow::allocate(MPI_COMM_WORLD, 4096, 0);
   EXPECT_EQ(window.bytes().size(), 4096U);
   EXPECT_NE(window.handle(), MPI_WIN_NULL);
 }

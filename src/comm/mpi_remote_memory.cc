@@ -1,0 +1,127 @@
+#include "comm/mpi_remote_memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "comm/agreement.hpp"
+#include "comm/mpi_error.hpp"
+#include "comm/mpi_one_sided.hpp"
+#include "comm/mpi_two_sided.hpp"
+#include "comm/values.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// Parts begin at pages, so that each lies in the memory of the core that fills it.
+std::size_t part_bytes(std::uint64_t bytes) {
+  return (MpiWindow::kHead + bytes + kPage - 1) / kPage * kPage;
+}
+
+/// A window of all ranks, or the reason of the first one that has none. Collective.
+template <typename Make>
+std::shared_ptr<MpiWindow> try_window(MpiCommunicator& comm, std::string& fault, Make make) {
+  std::shared_ptr<MpiWindow> window;
+  std::string mine;
+  comm.barrier();  // what follows blocks inside MPI
+  try {
+    window = std::make_shared<MpiWindow>(make());
+  } catch (const Error& error) {
+    mine = error.happened();
+  }
+  if (everywhere(comm, window != nullptr)) return window;
+  if (window) window->leak();
+  const auto faulty = gather_all(comm, std::uint8_t{mine.empty()});
+  const auto first = std::ranges::find(faulty, 0) - faulty.begin();
+  fault = broadcast_text(comm, mine, static_cast<int>(first));
+  return nullptr;
+}
+
+}  // namespace
+
+MpiRemoteMemory::MpiRemoteMemory(std::shared_ptr<MpiCommunicator> comm, Communicator& node,
+                                 std::size_t bytes, SharedMemoryKind kind)
+    : comm_(std::move(comm)), sizes_(gather_all(*comm_, std::uint64_t{bytes})) {
+  direct_.resize(sizes_.size());
+  const auto node_sizes = gather_all(*comm_, node.size());
+  several_nodes_ = node.size() < comm_->size();
+  const bool alone = std::ranges::all_of(node_sizes, [](int size) { return size == 1; });
+  if (several_nodes_ && alone && kind == SharedMemoryKind::mpi) allocate_for_all();
+  if (!window_) {
+    share_on_node(node, kind);
+    if (several_nodes_) open_to_other_nodes();
+  }
+  direct_[static_cast<std::size_t>(comm_->rank())] = mine_;
+}
+
+// MPI may still let others into a window that stays, and looks at it when it ends.
+MpiRemoteMemory::~MpiRemoteMemory() {
+  if (window_ && !window_->free_with_others()) static_cast<void>(shared_.release());
+}
+
+void MpiRemoteMemory::allocate_for_all() {
+  const std::size_t bytes = sizes_[static_cast<std::size_t>(comm_->rank())];
+  window_ = try_window(*comm_, window_fault_,
+                       [&] { return MpiWindow::allocate(comm_->handle(), bytes, 0); });
+  if (window_) mine_ = window_->bytes();
+}
+
+void MpiRemoteMemory::share_on_node(Communicator& node, SharedMemoryKind kind) {
+  const auto ranks = gather_all(node, comm_->rank());
+  std::vector<std::size_t> begin(ranks.size() + 1, 0);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    begin[i + 1] = begin[i] + part_bytes(sizes_[static_cast<std::size_t>(ranks[i])]);
+  }
+  shared_ = node.share(begin.back(), kind);
+  const auto me = static_cast<std::size_t>(node.rank());
+  const std::size_t part = begin[me + 1] - begin[me];
+  collectively(*comm_, [&] { shared_->reserve(begin[me], part); });
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(ranks[i]);
+    direct_[rank] = shared_->bytes().subspan(begin[i] + MpiWindow::kHead, sizes_[rank]);
+  }
+  const std::size_t bytes = sizes_[static_cast<std::size_t>(comm_->rank())];
+  room_ = shared_->bytes().subspan(begin[me], MpiWindow::kHead + bytes);
+  mine_ = room_.subspan(MpiWindow::kHead);
+}
+
+void MpiRemoteMemory::open_to_other_nodes() {
+  window_fault_.clear();
+  window_ =
+      try_window(*comm_, window_fault_, [&] { return MpiWindow::over(comm_->handle(), room_); });
+}
+
+std::span<const std::byte> MpiRemoteMemory::direct(int rank) const {
+  return direct_[static_cast<std::size_t>(rank)];
+}
+
+void MpiRemoteMemory::publish() {
+  if (window_) check_mpi(MPI_Win_sync(window_->handle()), "MPI_Win_sync");
+}
+
+std::unique_ptr<RemoteReader> MpiRemoteMemory::make_reader(Transport transport, std::string& why) {
+  if (!comm_->concurrent()) {
+    why = "MPI grants less than MPI_THREAD_MULTIPLE";
+    return nullptr;
+  }
+  if (transport == Transport::one_sided && !window_) {
+    why = "MPI makes no window (" + window_fault_ + ")";
+    return nullptr;
+  }
+  auto comm = std::static_pointer_cast<MpiCommunicator>(comm_->split(0, comm_->rank()));
+  if (transport == Transport::two_sided) {
+    return std::make_unique<MpiTwoSidedReader>(std::move(comm), mine_);
+  }
+  return std::make_unique<MpiOneSidedReader>(std::move(comm), window_);
+}
+
+std::string MpiRemoteMemory::describe() const {
+  if (!several_nodes_) return "shared memory of one node";
+  if (!shared_) return "windows that MPI allocates";
+  return window_ ? "windows over the shared memory of each node" : "shared memory of each node";
+}
+
+}  // namespace forebay

@@ -1,0 +1,56 @@
+// RemoteMemory over MPI.
+//
+// Where ranks share a node, their parts lie in one shared segment of it (Communicator::share: MPI's
+// or POSIX), and a second window over this rank's part serves the other nodes. Where every node has
+// one rank only, the memory is a window that MPI allocates for all: Open MPI reads those up to 5
+// times faster than windows over memory that exists.
+//
+// A window may be refused, on one rank or all; then the memory is as good as before for its node,
+// and for the two-sided transport.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/mpi_communicator.hpp"
+#include "comm/mpi_window.hpp"
+#include "comm/remote_memory.hpp"
+
+namespace forebay {
+
+class MpiRemoteMemory final : public RemoteMemory {
+ public:
+  /// Collective over `comm`, which belongs to this object alone.
+  MpiRemoteMemory(std::shared_ptr<MpiCommunicator> comm, Communicator& node, std::size_t bytes,
+                  SharedMemoryKind kind);
+  MpiRemoteMemory(const MpiRemoteMemory&) = delete;
+  MpiRemoteMemory& operator=(const MpiRemoteMemory&) = delete;
+  ~MpiRemoteMemory() override;
+
+  std::span<std::byte> mine() const override { return mine_; }
+  std::span<const std::byte> direct(int rank) const override;
+  std::uint64_t bytes(int rank) const override { return sizes_[static_cast<std::size_t>(rank)]; }
+  bool several_nodes() const override { return several_nodes_; }
+  void publish() override;
+  std::unique_ptr<RemoteReader> make_reader(Transport transport, std::string& why) override;
+  std::string describe() const override;
+
+ private:
+  void share_on_node(Communicator& node, SharedMemoryKind kind);
+  void allocate_for_all();
+  void open_to_other_nodes();
+
+  std::shared_ptr<MpiCommunicator> comm_;
+  std::vector<std::uint64_t> sizes_;                ///< by rank
+  std::vector<std::span<const std::byte>> direct_;  ///< by rank
+  bool several_nodes_ = false;
+  std::unique_ptr<SharedMemory> shared_;
+  std::span<std::byte> room_;  ///< of this rank, with the head of a window
+  std::span<std::byte> mine_;
+  std::string window_fault_;           ///< why there is none
+  std::shared_ptr<MpiWindow> window_;  ///< goes before the memory that it may lie over
+};
+
+}  // namespace forebay

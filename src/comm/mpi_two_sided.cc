@@ -1,0 +1,277 @@
+#include "comm/mpi_two_sided.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "comm/mpi_error.hpp"
+#include "core/log.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The head of a request; pieces follow.
+struct Head {
+  std::uint64_t rank = 0;
+  std::uint64_t number = 0;
+};
+
+struct AskedPiece {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Open MPI sends up to 4 KB at once between processes of one machine.
+constexpr std::size_t kRequestPieces = (4000 - sizeof(Head)) / sizeof(AskedPiece);
+// A message of its own costs about as much as copying this many bytes twice.
+constexpr std::size_t kPackBelow = std::size_t{16} << 10;
+constexpr std::size_t kPackedBytes = std::size_t{512} << 10;
+constexpr std::size_t kRequestBytes = std::size_t{4} << 20;
+constexpr std::size_t kUnderWay = 8;  // requests
+
+constexpr int kFirstAnswerTag = 8192;
+constexpr std::uint64_t kAnswerTags = 8192;  // MPI promises tags up to 32767
+
+constexpr milliseconds kLongestSettling{1000};
+
+int answer_tag(std::uint64_t number) {
+  return kFirstAnswerTag + static_cast<int>(number % kAnswerTags);
+}
+
+bool is_packed(std::uint64_t bytes) { return bytes < kPackBelow; }
+
+bool some_done(std::vector<MPI_Request>& requests) {
+  std::vector<int> which(requests.size());
+  int count = 0;
+  check_mpi(MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &count, which.data(),
+                         MPI_STATUSES_IGNORE),
+            "MPI_Testsome");
+  return count != MPI_UNDEFINED && count > 0;
+}
+
+bool all_done(std::vector<MPI_Request>& requests) {
+  int done = 0;
+  check_mpi(
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+      "MPI_Testall");
+  return done != 0;
+}
+
+std::vector<AskedPiece> parse(std::span<const std::byte> message, Head& head) {
+  const std::size_t list = message.size() - std::min(sizeof(head), message.size());
+  if (message.size() < sizeof(head) || list % sizeof(AskedPiece) != 0) {
+    throw Error(ErrorKind::communication, "a request for samples has a wrong length",
+                "this is a fault of Forebay: please report it");
+  }
+  std::memcpy(&head, message.data(), sizeof(head));
+  std::vector<AskedPiece> pieces(list / sizeof(AskedPiece));
+  if (list > 0) std::memcpy(pieces.data(), message.data() + sizeof(head), list);
+  return pieces;
+}
+
+}  // namespace
+
+MpiTwoSidedReader::MpiTwoSidedReader(std::shared_ptr<MpiCommunicator> comm,
+                                     std::span<const std::byte> mine)
+    : comm_(std::move(comm)), mine_(mine) {
+  comm_->carry_messages();
+}
+
+MpiTwoSidedReader::~MpiTwoSidedReader() {
+  if (mpi_is_over() || mpi_gave_up()) {
+    static_cast<void>(answers_.release());
+    return;
+  }
+  try {
+    const WaitPolicy policy{.timeout = kLongestSettling, .interrupt = {}};
+    Waiting waiting(policy, "answers that are under way");
+    while (send_on()) waiting.step();
+  } catch (const Error& error) {
+    log(LogLevel::warning, "samples were sent that nobody has taken: {}", error.what());
+    set_mpi_gave_up();
+    static_cast<void>(answers_.release());
+  }
+}
+
+void MpiTwoSidedReader::start(std::span<const RemotePiece> pieces) {
+  if (broken_) throw Error(ErrorKind::cancelled, "an earlier read of other ranks' memory failed");
+  pieces_.assign(pieces.begin(), pieces.end());
+  divide();
+  ask_more();
+}
+
+/// The owners take turns, so that they work side by side.
+void MpiTwoSidedReader::divide() {
+  to_ask_.clear();
+  std::map<int, std::size_t> round;  // by owner
+  std::vector<std::pair<std::size_t, Request>> requests;
+  for (std::size_t begin = 0; begin < pieces_.size();) {
+    Request request = next_request(begin);
+    begin = request.end;
+    requests.emplace_back(round[pieces_[request.begin].owner]++, std::move(request));
+  }
+  std::ranges::stable_sort(requests, {}, &std::pair<std::size_t, Request>::first);
+  for (auto& [when, request] : requests) to_ask_.push_back(std::move(request));
+}
+
+MpiTwoSidedReader::Request MpiTwoSidedReader::next_request(std::size_t begin) const {
+  Request request{.begin = begin, .end = begin};
+  std::size_t bytes = 0;
+  while (request.end < pieces_.size() && pieces_[request.end].owner == pieces_[begin].owner &&
+         request.end - begin < kRequestPieces && bytes < kRequestBytes &&
+         request.packed_bytes < kPackedBytes) {
+    const std::size_t size = pieces_[request.end].to.size();
+    if (is_packed(size)) request.packed_bytes += size;
+    bytes += size;
+    ++request.end;
+  }
+  return request;
+}
+
+void MpiTwoSidedReader::ask_more() {
+  while (!to_ask_.empty() && asked_->size() < kUnderWay) {
+    asked_->push_back(std::move(to_ask_.front()));
+    to_ask_.pop_front();
+    ask(asked_->back());
+  }
+}
+
+void MpiTwoSidedReader::ask(Request& request) {
+  const int owner = pieces_[request.begin].owner;
+  const Head head{.rank = static_cast<std::uint64_t>(comm_->rank()), .number = ++number_};
+  std::vector<std::byte> message(sizeof(head));
+  std::memcpy(message.data(), &head, sizeof(head));
+  const auto receive = [&](std::span<std::byte> to) {
+    check_mpi(
+        MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, owner, answer_tag(head.number),
+                  comm_->handle(), &request.receives.emplace_back(MPI_REQUEST_NULL)),
+        "MPI_Irecv");
+  };
+  request.packed.resize(request.packed_bytes);
+  if (request.packed_bytes > 0) receive(request.packed);
+  for (std::size_t i = request.begin; i < request.end; ++i) {
+    const AskedPiece piece{.offset = pieces_[i].offset, .bytes = pieces_[i].to.size()};
+    const auto bytes = std::as_bytes(std::span(&piece, 1));
+    message.insert(message.end(), bytes.begin(), bytes.end());
+    if (!is_packed(piece.bytes)) receive(pieces_[i].to);
+  }
+  comm_->send_notice(owner, message);
+}
+
+void MpiTwoSidedReader::unpack(const Request& request) {
+  std::size_t at = 0;
+  for (std::size_t i = request.begin; i < request.end; ++i) {
+    const auto to = pieces_[i].to;
+    if (to.empty() || !is_packed(to.size())) continue;
+    std::memcpy(to.data(), request.packed.data() + at, to.size());
+    at += to.size();
+  }
+}
+
+/// Whether anything has come.
+bool MpiTwoSidedReader::take_arrived() {
+  bool arrived = false;
+  std::erase_if(*asked_, [&](Request& request) {
+    arrived = some_done(request.receives) || arrived;
+    if (!all_done(request.receives)) return false;
+    arrived = true;
+    unpack(request);
+    return true;
+  });
+  return arrived;
+}
+
+// Rests stay short for as long as something comes: most libraries move data only when asked.
+void MpiTwoSidedReader::finish(const WaitPolicy& policy) {
+  try {
+    while (!asked_->empty()) {
+      const int owner = pieces_[asked_->front().begin].owner;
+      Waiting waiting(policy, fmt::format("samples of rank {}", owner));
+      while (!take_arrived()) waiting.step();
+      ask_more();
+    }
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+bool MpiTwoSidedReader::settle(const WaitPolicy& policy) {
+  try {
+    for (Waiting waiting(policy, "answers"); !asked_->empty(); waiting.step()) take_arrived();
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+// What is under way mostly arrives, when it was this rank that has lost patience. A receive that
+// nothing has arrived for can be taken back; one in the middle cannot.
+void MpiTwoSidedReader::give_up() {
+  broken_ = true;
+  to_ask_.clear();
+  const WaitPolicy policy{.timeout = kLongestSettling, .interrupt = {}};
+  if (settle(policy)) return;
+  for (Request& request : *asked_) {
+    for (MPI_Request& receive : request.receives) {
+      if (receive != MPI_REQUEST_NULL) MPI_Cancel(&receive);
+    }
+  }
+  if (settle(policy)) return;
+  quiet_ = false;
+  static_cast<void>(asked_.release());
+  asked_ = std::make_unique<std::list<Request>>();
+  set_mpi_gave_up();
+}
+
+void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
+  Head head;
+  const auto pieces = parse(message, head);
+  Answer& answer = answers_->emplace_back();
+  for (const AskedPiece& piece : pieces) {
+    if (piece.offset > mine_.size() || piece.bytes > mine_.size() - piece.offset ||
+        head.rank >= static_cast<std::uint64_t>(comm_->size())) {
+      throw Error(ErrorKind::communication,
+                  fmt::format("rank {} asks for {} bytes at {} of {}", head.rank, piece.bytes,
+                              piece.offset, mine_.size()),
+                  "this is a fault of Forebay: please report it");
+    }
+    if (!is_packed(piece.bytes)) continue;
+    const auto from = mine_.subspan(piece.offset, piece.bytes);
+    answer.packed.insert(answer.packed.end(), from.begin(), from.end());
+  }
+  const auto send = [&](std::span<const std::byte> from) {
+    check_mpi(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE,
+                        static_cast<int>(head.rank), answer_tag(head.number), comm_->handle(),
+                        &answer.sends.emplace_back(MPI_REQUEST_NULL)),
+              "MPI_Isend");
+  };
+  if (!answer.packed.empty()) send(answer.packed);
+  for (const AskedPiece& piece : pieces) {
+    if (!is_packed(piece.bytes)) send(mine_.subspan(piece.offset, piece.bytes));
+  }
+}
+
+/// Whether answers are still under way.
+bool MpiTwoSidedReader::send_on() {
+  std::erase_if(*answers_, [](Answer& answer) { return all_done(answer.sends); });
+  return !answers_->empty();
+}
+
+bool MpiTwoSidedReader::serve() {
+  if (mpi_is_over()) return false;
+  bool asked = false;
+  while (const auto request = comm_->poll_notice()) {
+    asked = true;
+    answer(*request);
+  }
+  return send_on() || asked;
+}
+
+}  // namespace forebay

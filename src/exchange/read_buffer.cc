@@ -1,0 +1,198 @@
+#include "exchange/read_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "forebay/error.hpp"
+
+namespace forebay {
+namespace {
+
+// Every wait looks up this often, for failures and for shutdown.
+constexpr std::chrono::milliseconds kSlice{20};
+constexpr std::chrono::seconds kLongestEnd{5};
+
+}  // namespace
+
+/// The body of the thread, and what it shares with the consumer.
+class ReadBuffer::Work {
+ public:
+  Work(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options, Source source)
+      : exchange_(std::move(exchange)),
+        source_(std::move(source)),
+        ring_(options.bytes, options.blocks) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work() {
+    if (!exchange_->quiet()) ring_.leak_memory();
+  }
+
+  void run(const std::stop_token& stop) {
+    ask_for_short_turns();
+    try {
+      while (!stop.stop_requested()) {
+        const auto batch = source_();
+        if (!batch) break;
+        read(*batch, stop);
+        if (batch->last) exchange_->release(batch->generation);
+      }
+      end(nullptr);
+    } catch (const Error& error) {
+      fail(error, stop);
+    } catch (const std::exception& error) {
+      fail(Error(ErrorKind::io, error.what()), stop);
+    }
+  }
+
+  const Block* next(const WaitPolicy& policy);
+  void release(std::size_t count);
+  ReadBufferFigures figures();
+
+ private:
+  void read(const WantedBatch& batch, const std::stop_token& stop);
+  std::size_t assign(const WantedBatch& batch, std::size_t first, const std::stop_token& stop);
+  bool assign_one(const WantedBatch& batch, const Wanted& wanted);
+  void fail(const Error& error, const std::stop_token& stop);
+  void end(std::exception_ptr failure);
+  std::string awaited() const;
+
+  std::shared_ptr<Exchange> exchange_;
+  Source source_;
+  std::vector<std::span<std::byte>> to_;  ///< of the blocks that were assigned last
+  double exposed_seconds_ = 0;            ///< of the consumer's thread
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  BlockRing ring_;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+  ReadBufferFigures figures_;
+};
+
+// In parts of a quarter of the ring, so that the consumer has something while the next is fetched.
+void ReadBuffer::Work::read(const WantedBatch& batch, const std::stop_token& stop) {
+  const auto stopping = [&stop] { return stop.stop_requested(); };
+  exchange_->wait_opened(batch.generation, stopping);
+  for (std::size_t done = 0; done < batch.wanted.size() && !stopping();) {
+    const std::size_t count = assign(batch, done, stop);
+    const auto part = std::span(batch.wanted).subspan(done, count);
+    exchange_->fetch(batch.generation, part, to_, stopping);
+    done += count;
+    const std::lock_guard lock(mutex_);
+    ring_.set_ready(count);
+    changed_.notify_all();
+  }
+}
+
+/// Waits for the first block, and takes more as far as they are empty.
+std::size_t ReadBuffer::Work::assign(const WantedBatch& batch, std::size_t first,
+                                     const std::stop_token& stop) {
+  to_.clear();
+  std::unique_lock lock(mutex_);
+  const Stopwatch waited(figures_.full_seconds);
+  const auto assigned = [&] { return assign_one(batch, batch.wanted[first]); };
+  while (!stop.stop_requested() && !changed_.wait_for(lock, stop, kSlice, assigned)) {
+    exchange_->check_others();
+  }
+  std::size_t bytes = to_.empty() ? 0 : to_.front().size();
+  while (!to_.empty() && first + to_.size() < batch.wanted.size() && bytes < ring_.capacity() / 4 &&
+         assign_one(batch, batch.wanted[first + to_.size()])) {
+    bytes += to_.back().size();
+  }
+  return to_.size();
+}
+
+bool ReadBuffer::Work::assign_one(const WantedBatch& batch, const Wanted& wanted) {
+  const std::uint64_t bytes = exchange_->bytes_of(batch.generation, wanted);
+  if (!ring_.could_hold(bytes)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a sample of {} bytes of rank {} is larger than the read buffer of {}",
+                            bytes, wanted.owner, ring_.capacity()),
+                "give the read buffer more bytes", {.sample = wanted.sample});
+  }
+  Block* const block = ring_.assign(wanted, bytes);
+  if (block != nullptr) to_.push_back(block->bytes);
+  return block != nullptr;
+}
+
+void ReadBuffer::Work::end(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+// What was given up because the buffer ends is no failure. The others need to know of all else.
+void ReadBuffer::Work::fail(const Error& error, const std::stop_token& stop) {
+  const bool stopping = stop.stop_requested();
+  end(std::make_exception_ptr(error));
+  if (!stopping) exchange_->fail(error);
+}
+
+std::string ReadBuffer::Work::awaited() const {
+  const Block* const block = ring_.next_to_take();
+  if (block == nullptr) return "the next sample";
+  return fmt::format("sample {} from rank {}", block->wanted.sample, block->wanted.owner);
+}
+
+const Block* ReadBuffer::Work::next(const WaitPolicy& policy) {
+  const Stopwatch exposed(exposed_seconds_);
+  std::unique_lock lock(mutex_);
+  std::optional<Waiting> waiting;
+  for (;;) {
+    if (!failure_) exchange_->check();
+    if (const Block* const block = ring_.take()) {
+      ++figures_.samples;
+      return block;
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    if (ended_) return nullptr;
+    if (!waiting) waiting.emplace(policy, awaited());
+    if (changed_.wait_for(lock, kSlice) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    waiting->check();
+    lock.lock();
+  }
+}
+
+void ReadBuffer::Work::release(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  ring_.release(count);
+  changed_.notify_all();
+}
+
+ReadBufferFigures ReadBuffer::Work::figures() {
+  const std::lock_guard lock(mutex_);
+  ReadBufferFigures figures = figures_;
+  figures.exposed_seconds = exposed_seconds_;
+  return figures;
+}
+
+ReadBuffer::ReadBuffer(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options,
+                       Source source)
+    : policy_{.timeout = options.patience, .interrupt = [exchange] { exchange->check_others(); }},
+      work_(std::make_shared<Work>(std::move(exchange), options, std::move(source))),
+      thread_("fb-fetch", options.placement,
+              [work = work_](const std::stop_token& stop) { work->run(stop); }) {}
+
+ReadBuffer::~ReadBuffer() {
+  if (thread_.ended_within(kLongestEnd)) {
+    thread_.stop();
+    return;
+  }
+  log(LogLevel::warning, "a fetch of samples does not end: its thread is left behind");
+  thread_.abandon();
+}
+
+const Block* ReadBuffer::next() { return work_->next(policy_); }
+
+void ReadBuffer::release(std::size_t count) { work_->release(count); }
+
+ReadBufferFigures ReadBuffer::figures() const { return work_->figures(); }
+
+}  // namespace forebay
