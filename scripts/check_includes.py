@@ -29,7 +29,7 @@ PUBLIC = {
     "error": "core", "log": "core", "statistics": "core", "trace": "core",
     "storage": "storage",
     "dataset": "format",
-    "order": "order",
+    "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
     "communicator": "comm", "mpi": "comm",
     "options": "read",
     "loader": "loader",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/order.hpp"
 
 namespace forebay {
 
@@ -64,14 +65,6 @@ inline constexpr int kNoStagger = 0;
 inline constexpr int kStaggerByStrategy = -1;
 /// LoaderOptions::stagger: find the number by measuring.
 inline constexpr int kMeasureStagger = -2;
-
-/// A stretch of an epoch list that one number of ranks and one batch size worked through.
-struct Segment {
-  int ranks = 1;
-  std::uint64_t batch = 0;
-  std::uint64_t iterations = 0;
-  bool operator==(const Segment&) const = default;
-};
 
 struct LoaderOptions {
   /// Samples in a global batch, over all ranks; at least one a rank. Required.

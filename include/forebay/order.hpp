@@ -26,11 +26,19 @@
 
 namespace forebay {
 
-/// `count` consecutive global positions from `first` on.
+/// `count` consecutive numbers (positions of an order, samples) from `first` on.
 struct Run {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   bool operator==(const Run&) const = default;
+};
+
+/// A stretch of an order that one number of ranks and one batch size worked through.
+struct Segment {
+  int ranks = 1;
+  std::uint64_t batch = 0;
+  std::uint64_t iterations = 0;
+  bool operator==(const Segment&) const = default;
 };
 
 /// A window of which `ranks` ranks with batch `batch` took `iterations` of `coalesce` iterations.

@@ -1,0 +1,80 @@
+// The list of an epoch as the ranks of today have it: what earlier ranks took of it is gone, the
+// rest is dealt, and the end is filled or cut.
+//
+//   positions of the epoch's list --earlier segments--> what is left --deal--> draws of a rank
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "forebay/epoch_order.hpp"
+#include "order/deal.hpp"
+#include "order/leftover.hpp"
+
+namespace forebay {
+
+/// Immutable value; O(1), or O(log P) a segment where lists are dealt by runs.
+class DealtEpoch {
+ public:
+  /// `first` is the epoch's list as its first ranks have it: those of the first segment, or these.
+  /// The last segment goes on where its ranks and batch are `ranks` and `batch`. Throws usage when
+  /// a segment did more than there was.
+  DealtEpoch(Deal first, OrderEnd end, const std::vector<Segment>& done, int ranks,
+             std::uint64_t batch);
+
+  const Deal& deal() const { return deal_; }
+  /// Whether other ranks, or with another batch, have begun this epoch.
+  bool resumed() const { return resumed_; }
+  std::uint64_t size() const { return size_; }
+  std::uint64_t steps() const { return steps_; }
+  std::uint64_t first_iteration() const { return first_iteration_; }
+  std::uint64_t dropped() const;
+  std::uint64_t repeated() const;
+
+  /// Draws of `rank`, and those among them that are no repeats: the first ones.
+  std::uint64_t draws(int rank) const;
+  std::uint64_t own(int rank) const;
+  /// The position of a draw in the epoch's list.
+  std::uint64_t position(int rank, std::uint64_t draw) const;
+  /// The draws around `draw`, of its kind (repeat or not), whose positions lie in `region`, which
+  /// has its own. By runs: those that follow each other there.
+  Run draws_in(const Run& region, int rank, std::uint64_t draw) const;
+  /// Not by runs: the position that iteration `iteration` begins at; size() behind the end.
+  std::uint64_t begin_of(std::uint64_t iteration) const;
+  /// Not by runs: how many own draws of `rank` have positions below `position`.
+  std::uint64_t draws_below(int rank, std::uint64_t position) const;
+
+ private:
+  /// Own draws, or positions, before and from a given one on.
+  struct Reach {
+    std::uint64_t back;
+    std::uint64_t forward;
+  };
+
+  /// Of this deal of what is left; all ranks the same.
+  std::uint64_t steps_of_deal() const;
+  void require_possible(const Segment& segment) const;
+  void leave(const Segment& segment, int next_ranks, std::uint64_t next_batch);
+  std::uint64_t in_epoch(std::uint64_t position) const;
+  /// How far from `position` of the list after the first `level` segments on the epoch's list has
+  /// the same in a row, within `region`.
+  Reach reach(std::size_t level, std::uint64_t position, const Run& region) const;
+  Run own_draws_in(const Run& region, int rank, std::uint64_t draw) const;
+  Run repeats_in(const Run& region, int rank, std::uint64_t draw) const;
+  /// Which own draw a repeat of a rank that goes back repeats.
+  std::uint64_t repeated_draw(int rank, std::uint64_t draw) const;
+  /// The position of a repeat of a rank that wraps.
+  std::uint64_t wrapped(int rank, std::uint64_t draw) const;
+  bool goes_back(int rank) const { return end_ == OrderEnd::pad && deal_.draws(rank) > 0; }
+
+  Deal deal_;
+  OrderEnd end_;
+  std::uint64_t size_;
+  std::uint64_t shift_ = 0;       ///< by batch: what earlier ranks took
+  std::vector<Leftover> before_;  ///< by runs: of each earlier segment, oldest first
+  bool resumed_ = false;
+  std::uint64_t steps_ = 0;
+  std::uint64_t first_iteration_ = 0;
+};
+
+}  // namespace forebay

@@ -1,0 +1,69 @@
+#include "order/epoch_list.hpp"
+
+#include <algorithm>
+
+#include "core/mix.hpp"
+#include "order/grouped_list.hpp"
+#include "order/round_list.hpp"
+#include "order/window_list.hpp"
+
+namespace forebay {
+
+Deal EpochList::deal(int ranks, std::uint64_t batch) const {
+  return Deal::by_batch(size(), ranks, batch);
+}
+
+std::optional<Buffer> EpochList::first_buffer(const DealtEpoch& dealt, int rank,
+                                              std::uint64_t iteration) const {
+  const std::uint64_t draw = iteration * dealt.deal().share(rank);
+  if (draw >= dealt.draws(rank)) return std::nullopt;
+  return buffer(dealt, rank, draw);
+}
+
+std::optional<Buffer> EpochList::next_buffer(const DealtEpoch& dealt, int rank,
+                                             const Buffer& before) const {
+  const std::uint64_t draw = before.first + before.count;
+  if (draw >= dealt.draws(rank)) return std::nullopt;
+  return buffer(dealt, rank, draw);
+}
+
+Buffer EpochList::load_singly(const DealtEpoch& dealt, int rank, const Run& draws) const {
+  Buffer buffer{.loads = {}, .first = draws.first, .count = draws.count};
+  for (std::uint64_t draw = draws.first; draw < draws.first + draws.count; ++draw) {
+    const std::uint64_t sample = this->sample(dealt.position(rank, draw));
+    Run* last = buffer.loads.empty() ? nullptr : &buffer.loads.back();
+    if (last != nullptr && last->first + last->count == sample) {
+      ++last->count;
+    } else {
+      buffer.loads.push_back({sample, 1});
+    }
+  }
+  return buffer;
+}
+
+Run window_around(std::uint64_t share, std::uint64_t window, std::uint64_t draw, std::uint64_t from,
+                  std::uint64_t end) {
+  const std::uint64_t length = share * window;
+  const std::uint64_t first = std::max(from, draw / length * length);
+  return {first, std::min(end, draw / length * length + length) - first};
+}
+
+std::uint64_t order_key(OrderKey purpose, std::uint64_t seed, std::uint64_t epoch) {
+  return mix_key({static_cast<std::uint64_t>(purpose), seed, epoch});
+}
+
+std::unique_ptr<const EpochList> make_epoch_list(const OrderOptions& options, std::uint64_t epoch) {
+  switch (options.kind) {
+    case OrderKind::grouped:
+      return std::make_unique<GroupedList>(options, epoch);
+    case OrderKind::shuffled:
+      return std::make_unique<ShuffledList>(options, epoch);
+    case OrderKind::in_memory:
+      return std::make_unique<RoundList>(options, epoch);
+    case OrderKind::listed:
+      break;
+  }
+  return std::make_unique<CallersList>(options, epoch);
+}
+
+}  // namespace forebay

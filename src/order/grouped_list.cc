@@ -1,0 +1,147 @@
+#include "order/grouped_list.hpp"
+
+#include <algorithm>
+
+#include "core/mix.hpp"
+#include "core/permutation.hpp"
+
+namespace forebay {
+namespace {
+
+UnitOrder units_of(const OrderOptions& options, std::uint64_t epoch) {
+  UnitCut cut(options.entries, options.group, options.bounds);
+  const std::uint64_t key = order_key(OrderKey::units, options.seed, epoch);
+  return {cut, Permutation(cut.units(), key)};
+}
+
+}  // namespace
+
+GroupedList::GroupedList(const OrderOptions& options, std::uint64_t epoch)
+    : unit_key_(order_key(OrderKey::unit, options.seed, epoch)),
+      pool_key_(order_key(OrderKey::pool, options.seed, epoch)),
+      units_(units_of(options, epoch)),
+      ranks_(options.ranks),
+      reuse_(options.reuse),
+      scope_(options.reuse_scope),
+      ranks_per_node_(options.ranks_per_node > 0 ? options.ranks_per_node : options.ranks),
+      window_(options.window) {}
+
+std::uint64_t GroupedList::first_slot(int rank) const {
+  return share_begin_of(rank, units_.units(), ranks_);
+}
+
+int GroupedList::rank_of(std::uint64_t slot) const {
+  return rank_with(slot, units_.units(), ranks_);
+}
+
+Deal GroupedList::deal(int ranks, std::uint64_t batch) const {
+  std::vector<std::uint64_t> begins;
+  begins.reserve(static_cast<std::size_t>(ranks) + 1);
+  for (int rank = 0; rank <= ranks; ++rank) {
+    begins.push_back(reuse_ * units_.begin(share_begin_of(rank, units_.units(), ranks)));
+  }
+  return Deal::by_runs(std::move(begins), batch);
+}
+
+GroupedList::Origin GroupedList::origin(std::uint64_t position) const {
+  const std::uint64_t slot = units_.slot_at(position / reuse_);
+  const std::uint64_t size = units_.size(slot);
+  const std::uint64_t place = position - reuse_ * units_.begin(slot);
+  const std::uint64_t pass = place / size, offset = place % size;
+  if (pass > 0 && across_ranks()) {
+    const int rank = rank_of(slot);
+    const std::uint64_t turn = slot - first_slot(rank);
+    if (turn < pooled_turns()) {
+      const bool all = scope_ == ReuseScope::global;
+      const int first = all ? 0 : rank / ranks_per_node_ * ranks_per_node_;
+      const int end = all ? ranks_ : std::min(first + ranks_per_node_, ranks_);
+      return recombined({first, end, turn}, slot, offset, pass);
+    }
+  }
+  const Permutation order(size, mix_key({unit_key_, units_.unit(slot), pass}));
+  return {slot, order(offset)};
+}
+
+// The pool's samples are numbered rank by rank; only the short unit, if it is in the pool, is not
+// of full size.
+GroupedList::Origin GroupedList::recombined(const Pool& pool, std::uint64_t slot,
+                                            std::uint64_t offset, std::uint64_t pass) const {
+  const std::uint64_t unit = units_.cut().size();
+  const std::uint64_t full = static_cast<std::uint64_t>(pool.end - pool.first) * unit;
+  const int short_rank = rank_of(units_.short_slot());
+  const bool is_short = short_rank >= pool.first && short_rank < pool.end &&
+                        units_.short_slot() == first_slot(short_rank) + pool.turn;
+  const std::uint64_t lacking = is_short ? units_.lacking() : 0;
+  const std::uint64_t gap =
+      is_short ? static_cast<std::uint64_t>(short_rank - pool.first + 1) * unit - lacking : full;
+  std::uint64_t number = static_cast<std::uint64_t>(rank_of(slot) - pool.first) * unit + offset;
+  if (number >= gap) number -= lacking;
+  const auto first = static_cast<std::uint64_t>(pool.first);
+  const Permutation order(full - lacking, mix_key({pool_key_, first, pool.turn, pass}));
+  std::uint64_t image = order(number);
+  if (image >= gap) image += lacking;
+  const int from = pool.first + static_cast<int>(image / unit);
+  return {first_slot(from) + pool.turn, image % unit};
+}
+
+std::uint64_t GroupedList::sample(std::uint64_t position) const {
+  const Origin from = origin(position);
+  return units_.samples(from.slot).first + from.offset;
+}
+
+// Units that others hold are not there for those who take over an epoch, or repeat.
+bool GroupedList::loads_singly(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  return across_ranks() && (dealt.resumed() || draw >= dealt.own(rank));
+}
+
+Run GroupedList::single_draws(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  const std::uint64_t own = dealt.own(rank);
+  const bool repeat = draw >= own;
+  return window_around(dealt.deal().share(rank), window_, draw, repeat ? own : 0,
+                       repeat ? dealt.draws(rank) : own);
+}
+
+Buffer GroupedList::buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  if (loads_singly(dealt, rank, draw)) {
+    return load_singly(dealt, rank, single_draws(dealt, rank, draw));
+  }
+  const std::uint64_t slot = units_.slot_at(dealt.position(rank, draw) / reuse_);
+  if (across_ranks()) {
+    const std::uint64_t turn = slot - first_slot(rank);
+    if (turn < pooled_turns()) return turn_buffer(dealt, rank, turn);
+  }
+  const Run region{reuse_ * units_.begin(slot), reuse_ * units_.size(slot)};
+  const Run served = dealt.draws_in(region, rank, draw);
+  return {.loads = {units_.samples(slot)}, .first = served.first, .count = served.count};
+}
+
+// Also where `drop` leaves nothing of it to this rank: others may draw what it holds.
+Buffer GroupedList::turn_buffer(const DealtEpoch& dealt, int rank, std::uint64_t turn) const {
+  const std::uint64_t slot = first_slot(rank) + turn;
+  const std::uint64_t before = dealt.deal().draws_before(rank), own = dealt.own(rank);
+  const std::uint64_t first = std::min(reuse_ * units_.begin(slot) - before, own);
+  const std::uint64_t end = std::min(reuse_ * units_.begin(slot + 1) - before, own);
+  return {.loads = {units_.samples(slot)},
+          .first = first,
+          .count = end - first,
+          .shared = true,
+          .round = turn};
+}
+
+std::optional<Buffer> GroupedList::next_buffer(const DealtEpoch& dealt, int rank,
+                                               const Buffer& before) const {
+  if (before.shared && before.round + 1 < pooled_turns()) {
+    return turn_buffer(dealt, rank, before.round + 1);
+  }
+  return EpochList::next_buffer(dealt, rank, before);
+}
+
+Place GroupedList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  if (loads_singly(dealt, rank, draw)) {
+    return {rank, draw - single_draws(dealt, rank, draw).first};
+  }
+  const Origin from = origin(dealt.position(rank, draw));
+  return {across_ranks() ? rank_of(from.slot) : rank, from.offset};
+}
+
+}  // namespace forebay

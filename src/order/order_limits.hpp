@@ -1,0 +1,26 @@
+// Limits of orders, and how breaking them is told. Together they keep every product below 2^64.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "forebay/order.hpp"
+
+namespace forebay {
+
+inline constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t kLargestBatch = std::uint64_t{1} << 32;
+inline constexpr int kMostRanks = 1 << 20;
+inline constexpr std::uint64_t kMostDeliveries = std::uint64_t{1} << 56;
+inline constexpr std::uint64_t kMostReuse = 1 << 20;
+inline constexpr std::uint64_t kMostWindow = 1 << 20;
+inline constexpr std::uint64_t kMostSegments = 4096;
+
+/// Throws usage unless `holds`.
+void require_usage(bool holds, const std::string& happened, const std::string& remedy);
+void require_sharing(int ranks, std::uint64_t batch);
+/// Of what a saved state says; messages speak of it.
+void require_sharing_limits(const std::vector<Segment>& done);
+
+}  // namespace forebay

@@ -1,0 +1,141 @@
+#include "order/round_list.hpp"
+
+#include <algorithm>
+
+#include "core/mix.hpp"
+#include "core/permutation.hpp"
+#include "order/round_plan.hpp"
+
+namespace forebay {
+namespace {
+
+UnitOrder units_of(const OrderOptions& options, std::uint64_t epoch) {
+  const RoundPlan plan = plan_rounds(options);
+  if (plan.units_a_round == plan.cut.units()) return {plan.cut, std::nullopt};
+  const std::uint64_t key = order_key(OrderKey::units, options.seed, epoch);
+  return {plan.cut, Permutation(plan.cut.units(), key)};
+}
+
+}  // namespace
+
+RoundList::RoundList(const OrderOptions& options, std::uint64_t epoch)
+    : key_(order_key(OrderKey::round, options.seed, epoch)),
+      units_(units_of(options, epoch)),
+      units_a_round_(plan_rounds(options).units_a_round),
+      reuse_(options.reuse),
+      window_(options.window) {}
+
+std::uint64_t RoundList::round_at(std::uint64_t position) const {
+  return units_.slot_at(position / reuse_) / units_a_round_;
+}
+
+Run RoundList::slots(std::uint64_t round) const {
+  const std::uint64_t first = round * units_a_round_;
+  return {first, std::min(units_a_round_, units_.units() - first)};
+}
+
+Run RoundList::samples(std::uint64_t round) const {
+  const Run slots = this->slots(round);
+  const std::uint64_t first = units_.begin(slots.first);
+  return {first, units_.begin(slots.first + slots.count) - first};
+}
+
+Run RoundList::region(std::uint64_t round) const {
+  const Run samples = this->samples(round);
+  return {reuse_ * samples.first, reuse_ * samples.count};
+}
+
+RoundList::Origin RoundList::origin(std::uint64_t position) const {
+  const std::uint64_t round = round_at(position);
+  const Run samples = this->samples(round);
+  const std::uint64_t place = position - reuse_ * samples.first;
+  const std::uint64_t pass = place / samples.count;
+  const Permutation order(samples.count, mix_key({key_, round, pass}));
+  const std::uint64_t image = samples.first + order(place % samples.count);
+  const std::uint64_t slot = units_.slot_at(image);
+  return {slot, image - units_.begin(slot)};
+}
+
+std::uint64_t RoundList::sample(std::uint64_t position) const {
+  const Origin from = origin(position);
+  return units_.samples(from.slot).first + from.offset;
+}
+
+std::uint64_t RoundList::served_by_rounds(const DealtEpoch& dealt, int rank) const {
+  const std::uint64_t own = dealt.own(rank), draws = dealt.draws(rank);
+  if (own == draws || rounds() == 1) return draws;
+  const std::uint64_t last = rounds() - 1;
+  if (round_at(dealt.position(rank, own)) != last) return own;
+  const Run repeats = dealt.draws_in(region(last), rank, own);
+  return repeats.first + repeats.count;
+}
+
+Buffer RoundList::round_buffer(const DealtEpoch& dealt, int rank, std::uint64_t round) const {
+  const Run slots = this->slots(round), region = this->region(round);
+  const std::uint64_t first = dealt.draws_below(rank, region.first);
+  const bool last = round + 1 == rounds();
+  const std::uint64_t end =
+      last ? served_by_rounds(dealt, rank)
+           : std::min(dealt.draws_below(rank, region.first + region.count), dealt.own(rank));
+  Buffer buffer{.loads = {},
+                .first = std::min(first, end),
+                .count = end - std::min(first, end),
+                .shared = true,
+                .round = round};
+  const int ranks = dealt.deal().ranks();
+  for (std::uint64_t slot = share_begin_of(rank, slots.count, ranks);
+       slot < share_begin_of(rank + 1, slots.count, ranks); ++slot) {
+    const Run samples = units_.samples(slots.first + slot);
+    Run* before = buffer.loads.empty() ? nullptr : &buffer.loads.back();
+    if (before != nullptr && before->first + before->count == samples.first) {
+      before->count += samples.count;
+    } else {
+      buffer.loads.push_back(samples);
+    }
+  }
+  return buffer;
+}
+
+Run RoundList::single_draws(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  return window_around(dealt.deal().share(rank), window_, draw, served_by_rounds(dealt, rank),
+                       dealt.draws(rank));
+}
+
+Buffer RoundList::buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  if (draw >= served_by_rounds(dealt, rank)) {
+    return load_singly(dealt, rank, single_draws(dealt, rank, draw));
+  }
+  const bool repeat = draw >= dealt.own(rank);
+  return round_buffer(dealt, rank, repeat ? rounds() - 1 : round_at(dealt.position(rank, draw)));
+}
+
+Place RoundList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
+  if (draw >= served_by_rounds(dealt, rank)) {
+    return {rank, draw - single_draws(dealt, rank, draw).first};
+  }
+  const Origin from = origin(dealt.position(rank, draw));
+  const Run slots = this->slots(from.slot / units_a_round_);
+  const int ranks = dealt.deal().ranks();
+  const int holder = rank_with(from.slot - slots.first, slots.count, ranks);
+  const std::uint64_t first = slots.first + share_begin_of(holder, slots.count, ranks);
+  return {holder, units_.begin(from.slot) - units_.begin(first) + from.offset};
+}
+
+// All ranks begin with the round of the iteration's first sample, whoever draws it, and go through
+// all rounds, also those that they draw nothing from: others draw what they hold.
+std::optional<Buffer> RoundList::first_buffer(const DealtEpoch& dealt, int rank,
+                                              std::uint64_t iteration) const {
+  if (iteration >= dealt.steps()) return std::nullopt;
+  return round_buffer(dealt, rank, round_at(dealt.begin_of(iteration)));
+}
+
+std::optional<Buffer> RoundList::next_buffer(const DealtEpoch& dealt, int rank,
+                                             const Buffer& before) const {
+  const std::uint64_t last = round_at(dealt.begin_of(dealt.steps()) - 1);
+  if (before.shared && before.round < last) {
+    return round_buffer(dealt, rank, before.round + 1);
+  }
+  return EpochList::next_buffer(dealt, rank, before);
+}
+
+}  // namespace forebay

@@ -1,0 +1,67 @@
+// A data set cut into units of consecutive samples, and the units in an order of their own.
+//
+//   unit  |0      |1      |2      |3   |        cut: all of one size but the last, or by bounds
+//   slot  |2      |0      |3   |1      |        position 0..N-1 counts samples slot by slot
+//
+// Cut evenly, everything is arithmetic: only where the short unit has gone matters. Cut by bounds,
+// the slots' first positions are held in a table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/permutation.hpp"
+#include "forebay/epoch_order.hpp"
+
+namespace forebay {
+
+/// Immutable value.
+class UnitCut {
+ public:
+  /// Units of `size` samples, the last one maybe shorter; or with first samples `bounds`, ascending
+  /// from 0 to `entries`. 1 <= size, entries.
+  UnitCut(std::uint64_t entries, std::uint64_t size, SharedNumbers bounds = nullptr);
+
+  std::uint64_t units() const { return units_; }
+  Run samples(std::uint64_t unit) const;
+  /// All of one size but the last.
+  bool even() const { return bounds_ == nullptr; }
+  /// Of an even cut.
+  std::uint64_t size() const { return size_; }
+
+ private:
+  std::uint64_t entries_;
+  std::uint64_t size_;
+  SharedNumbers bounds_;
+  std::uint64_t units_;
+};
+
+/// Immutable value; O(1), or O(log units) with bounds.
+class UnitOrder {
+ public:
+  /// `order`, of as many numbers as units; without one, units are in order.
+  UnitOrder(UnitCut cut, std::optional<Permutation> order);
+
+  const UnitCut& cut() const { return cut_; }
+  std::uint64_t units() const { return cut_.units(); }
+  std::uint64_t unit(std::uint64_t slot) const { return order_ ? (*order_)(slot) : slot; }
+  Run samples(std::uint64_t slot) const { return cut_.samples(unit(slot)); }
+  /// The first position of `slot`, which may be units(): then all samples.
+  std::uint64_t begin(std::uint64_t slot) const;
+  std::uint64_t size(std::uint64_t slot) const { return begin(slot + 1) - begin(slot); }
+  std::uint64_t slot_at(std::uint64_t position) const;
+  /// Of an even cut: the slot of the last unit, and how many samples it lacks.
+  std::uint64_t short_slot() const { return short_slot_; }
+  std::uint64_t lacking() const { return lacking_; }
+
+ private:
+  UnitCut cut_;
+  std::optional<Permutation> order_;
+  std::uint64_t short_slot_ = 0;
+  std::uint64_t lacking_ = 0;
+  SharedNumbers begins_;  ///< with bounds
+};
+
+}  // namespace forebay
