@@ -34,9 +34,11 @@ class Trace;
 
 /// One sample of a batch. The spans point into the stage.
 struct Sample {
-  std::uint64_t id = 0;        ///< 0..N-1
-  std::uint64_t global = 0;    ///< position in the order, as if no run had been resumed
+  std::uint64_t id = 0;      ///< 0..N-1
+  std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed
+  std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
+  std::uint64_t seed = 0;      ///< for augmentation: see forebay/sample_seed.hpp
   std::span<const std::byte> key;
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
@@ -51,6 +53,8 @@ class Batch {
   Batch& operator=(Batch&& other) noexcept;
   ~Batch();
 
+  /// Counted over the run. Orders that are new in every epoch go on counting when a run is resumed,
+  /// the strided one only on the same ranks with the same batch.
   std::uint64_t iteration() const { return iteration_; }
   /// Epoch of the first sample; with a circular data set a batch may reach into the next.
   std::uint64_t epoch() const { return epoch_; }
@@ -61,6 +65,7 @@ class Batch {
   friend class Loader;
   std::shared_ptr<Pipeline> pipeline_;
   std::vector<Sample> samples_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;  ///< of what no buffer holds any more
   std::uint64_t iteration_ = 0;
   std::uint64_t epoch_ = 0;
 };
@@ -94,6 +99,7 @@ class Loader {
 
   std::uint64_t entries() const;
   const Schema& schema() const;
+  /// Throws usage when the order is another one.
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.
   std::string explain() const;

@@ -29,7 +29,7 @@ std::unique_ptr<ExtentReader::Transfer> ExtentReader::prepare(const WindowPart& 
   if (parts_.prepare) parts_.prepare(part);
   auto transfer = std::make_unique<Transfer>();
   transfer->part = part;
-  transfer->runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
+  transfer->runs = list_.runs(part);
   totals_.seek_ns += now_ns() - started;
   return transfer;
 }

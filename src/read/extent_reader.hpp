@@ -26,6 +26,7 @@
 
 #include "read/piece_reader.hpp"
 #include "read/read_plan.hpp"
+#include "read/reading_list.hpp"
 #include "read/stage.hpp"
 #include "read/turns.hpp"
 #include "storage/bulk_reader.hpp"
@@ -48,9 +49,8 @@ struct ExtentReaderParts {
 /// All references must outlive it.
 class ExtentReader final : public PieceReader {
  public:
-  ExtentReader(ExtentReaderParts parts, const WindowPlan& plan, Stage& stage, int root,
-               Turns& turns)
-      : parts_(std::move(parts)), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
+  ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root, Turns& turns)
+      : parts_(std::move(parts)), list_(list), stage_(stage), root_(root), turns_(turns) {}
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source->check_unchanged(); }
@@ -82,7 +82,7 @@ class ExtentReader final : public PieceReader {
 
   ExtentReaderParts parts_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
-  const WindowPlan& plan_;
+  ReadingList& list_;
   Stage& stage_;
   int root_;
   Turns& turns_;
