@@ -163,7 +163,7 @@ void Stage::fail_for_area(std::uint64_t needed) const {
               fmt::format("a window of {} samples does not fit its part of the stage ({} bytes, "
                           "{} more for this sample)",
                           shape_.entries, area_bytes_, needed),
-              "raise --stage-bytes, or lower --batch, --coalesce, --buffers or --roots");
+              "raise --stage-bytes, or lower --batch, --coalesce, --buffers, --roots, --group or --window");
 }
 
 void Stage::fail_for_table() const {
