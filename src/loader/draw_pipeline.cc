@@ -17,6 +17,8 @@ namespace {
 // Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
 // be more to read.
 constexpr std::uint64_t kLargestRandomGap = 4096;
+// Leaves of about a million records that have pages of their own.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 
 OrderKind kind_of(OrderName name) {
   switch (name) {
@@ -61,6 +63,7 @@ void DrawPipeline::make_order() {
   });
   if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) {
     options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
+    keep_bytes_ = kKeptBytes;
   }
 }
 

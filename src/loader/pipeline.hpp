@@ -123,8 +123,9 @@ class Pipeline {
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   int local_rank_ = 0;                   ///< in the group
   ReadSetup setup_;
-  OpenedData data_;  ///< of a root, until its reading thread takes it
-  Located located_;  ///< likewise
+  OpenedData data_;               ///< of a root, until its reading thread takes it
+  Located located_;               ///< likewise
+  std::uint64_t keep_bytes_ = 0;  ///< see ExtentReaderParts
   std::uint64_t entries_ = 0;
   std::uint64_t stored_bytes_ = 0;
   bool local_data_ = false;

@@ -53,7 +53,8 @@ std::unique_ptr<PieceReader> Pipeline::read_extents(RecordSource& source, Readin
                           .leave = std::move(leave),
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); },
                           .bulk = std::move(data_.bulk),
-                          .gap_bytes = options_.gap_bytes};
+                          .gap_bytes = options_.gap_bytes,
+                          .keep_bytes = keep_bytes_};
   return std::make_unique<ExtentReader>(std::move(parts), list, *stage_, root_, turns);
 }
 

@@ -15,6 +15,9 @@
 // Where a part may have to wait for other roots, who may be waiting for this one, it comes after
 // the one before has been delivered: with turns, and with an index that others prepare.
 //
+// Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
+// found there is copied.
+//
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
 #pragma once
@@ -24,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#include "read/kept_extents.hpp"
 #include "read/piece_reader.hpp"
 #include "read/read_plan.hpp"
 #include "read/reading_list.hpp"
@@ -44,13 +48,19 @@ struct ExtentReaderParts {
   std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
   std::unique_ptr<BulkReader> bulk;
   std::uint64_t gap_bytes = 0;
+  std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
 };
 
 /// All references must outlive it.
 class ExtentReader final : public PieceReader {
  public:
   ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root, Turns& turns)
-      : parts_(std::move(parts)), list_(list), stage_(stage), root_(root), turns_(turns) {}
+      : parts_(std::move(parts)),
+        kept_(parts_.keep_bytes),
+        list_(list),
+        stage_(stage),
+        root_(root),
+        turns_(turns) {}
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source->check_unchanged(); }
@@ -65,6 +75,7 @@ class ExtentReader final : public PieceReader {
     std::vector<SampleRun> runs;
     bool located = false;
     ReadPlan plan;
+    std::vector<Extent> to_keep;  ///< in the plan
     bool had_turn = false;
     bool reading = false;
     std::optional<std::uint64_t> mark;  ///< where its room in the stage begins
@@ -77,10 +88,12 @@ class ExtentReader final : public PieceReader {
   void locate(Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
+  void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);
   void give_up_index(const IndexMismatch& mismatch);
 
   ExtentReaderParts parts_;
+  KeptExtents kept_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
   ReadingList& list_;
   Stage& stage_;

@@ -45,6 +45,8 @@ std::span<const std::byte> PlannedBytes::at(std::uint64_t offset, std::uint64_t 
   const bool found = last_ < plan_.reads.size() && holds(last_, offset);
   const std::uint64_t inside = found ? offset - plan_.reads[last_].offset : 0;
   if (!found || length > plan_.reads[last_].length - inside) {
+    const auto kept = kept_ != nullptr ? kept_->at(offset, length) : std::span<const std::byte>();
+    if (!kept.empty()) return kept;
     throw IndexMismatch(ErrorKind::corrupt,
                         fmt::format("{} bytes are needed that the index did not name", length), "",
                         {.offset = offset});
