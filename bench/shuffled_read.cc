@@ -9,10 +9,8 @@
 //
 // `cold` drops the file (only) from the page cache first. Prints one JSON line; `seconds` runs from
 // the first request for a batch, opening aside.
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <lmdb.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <functional>
@@ -20,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cold_file.hpp"
 #include "core/clock.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/loader.hpp"
@@ -49,15 +48,6 @@ struct Result {
   std::uint64_t bytes = 0;      ///< asked from the file system
   std::uint64_t delivered = 0;  ///< of values
 };
-
-/// Needs no privilege, and leaves the files of others alone.
-void drop_from_cache(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY);
-  if (fd < 0) throw std::runtime_error(path + ": cannot be opened");
-  fdatasync(fd);
-  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  close(fd);
-}
 
 std::string data_file(const Run& run) { return run.dataset + "/data.mdb"; }
 
