@@ -31,7 +31,7 @@ double parse_ratio(std::string_view text) {
   if (error == std::errc() && end == text.data() + text.size() && ratio > 0 && ratio <= 1) {
     return ratio;
   }
-  throw Error(ErrorKind::usage, fmt::format("'{}' is no value of option ratio", text),
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no value of option memory-ratio", text),
               "give a number above 0 and at most 1");
 }
 

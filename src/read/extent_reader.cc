@@ -56,11 +56,18 @@ void ExtentReader::locate(Transfer& transfer) {
   extents_.clear();
   for (const SampleRun& run : transfer.runs) {
     parts_.index->extents(run.sample, run.count, extents_);
+    after_run();
   }
   if (kept_.enabled()) leave_out_kept(transfer);
   transfer.plan = plan_reads(extents_, parts_.gap_bytes);
   transfer.located = true;
   totals_.seek_ns += now_ns() - started;
+}
+
+// Where runs are many and short, the engine should not run dry meanwhile.
+void ExtentReader::after_run() {
+  constexpr std::size_t kRunsBetween = 64;
+  if (++runs_ % kRunsBetween == 0) parts_.bulk->advance();
 }
 
 void ExtentReader::leave_out_kept(Transfer& transfer) {
@@ -120,6 +127,7 @@ void ExtentReader::unpack(const Transfer& transfer) {
     parts_.index->unpack(run.sample, run.count, bytes, [&](const Record& record) {
       stage_.place(window, entry++, record.sample, in_stage(record.key), in_stage(record.value));
     });
+    after_run();
   }
   for (const Extent& extent : transfer.to_keep) {
     kept_.keep(extent, bytes.at(extent.offset, extent.length));

@@ -90,6 +90,7 @@ class ExtentReader final : public PieceReader {
   void start(Transfer& transfer);
   void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);
+  void after_run();
   void give_up_index(const IndexMismatch& mismatch);
 
   ExtentReaderParts parts_;
@@ -101,6 +102,7 @@ class ExtentReader final : public PieceReader {
   Turns& turns_;
   std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ReadTotals totals_;
+  std::size_t runs_ = 0;         ///< located or unpacked so far
   std::vector<Extent> extents_;  ///< kept for its memory
 };
 

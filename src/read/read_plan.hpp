@@ -46,6 +46,8 @@ class PlannedBytes final : public ExtentBytes {
 
  private:
   bool holds(std::size_t read, std::uint64_t offset) const;
+  bool find_nearby(std::uint64_t offset) const;
+  bool find(std::uint64_t offset) const;
 
   const ReadPlan& plan_;
   std::span<const std::byte> memory_;
