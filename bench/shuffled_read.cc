@@ -1,21 +1,25 @@
 // How fast samples come in random order from storage, beside what the device gives.
 //
-//   shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [WINDOW] [cold]
+//   shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold] [window=W] [group=G] [buffers=K]
+//                 [compute=MICROSECONDS]
 //
 // HOW: loader   order shuffled, through Loader, into nobody's hands
 //      raw      reads of the pages that the same samples lie on, in the same order and numbers,
 //               by the same engine: no leaves, no checks, nothing unpacked
 //      liblmdb  its own look-up of the same samples by key, one byte of each page touched
 //
-// `cold` drops the file (only) from the page cache first. Prints one JSON line; `seconds` runs from
-// the first request for a batch, opening aside.
+// `cold` drops the file (only) from the page cache first. The others are for `loader`: the order
+// grouped instead, and computing emulated by sleeping between two batches. Prints one JSON line;
+// `seconds` runs from the first request for a batch, opening aside.
 #include <fmt/core.h>
 #include <lmdb.h>
 
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/cold_file.hpp"
@@ -38,6 +42,9 @@ struct Run {
   std::uint64_t batch = 0;
   std::uint64_t samples = 0;
   std::uint64_t window = 8;
+  std::uint64_t group = 0;
+  int buffers = 2;
+  std::chrono::microseconds compute{0};
   bool cold = false;
 };
 
@@ -47,6 +54,9 @@ struct Result {
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;      ///< asked from the file system
   std::uint64_t delivered = 0;  ///< of values
+  double read_seconds = 0;
+  double exposed_seconds = 0;
+  double first_seconds = 0;  ///< of these, for the first batch
 };
 
 std::string data_file(const Run& run) { return run.dataset + "/data.mdb"; }
@@ -63,8 +73,10 @@ EpochOrder order_of(const Run& run, std::uint64_t entries) {
 Result run_loader(const Run& run) {
   forebay::LoaderOptions options;
   options.batch = run.batch;
-  options.order = forebay::OrderName::shuffled;
+  options.order = run.group > 0 ? forebay::OrderName::grouped : forebay::OrderName::shuffled;
+  options.group = run.group;
   options.window = run.window;
+  options.buffers = run.buffers;
   options.iterations = run.samples / run.batch;
   options.depth = run.depth;
   options.set("engine", run.engine);
@@ -72,7 +84,10 @@ Result run_loader(const Run& run) {
   if (run.cold) drop_from_cache(data_file(run));
   auto loader = forebay::Loader::open(forebay::self_communicator(), run.dataset, options);
   const double begin = forebay::now_seconds();
-  while (loader.next()) {
+  double first = 0;
+  while (const auto batch = loader.next()) {
+    if (first == 0) first = loader.statistics().exposed_seconds;
+    if (run.compute.count() > 0) std::this_thread::sleep_for(run.compute);
   }
   const double seconds = forebay::now_seconds() - begin;
   const auto figures = loader.statistics();
@@ -80,7 +95,10 @@ Result run_loader(const Run& run) {
           .samples = figures.samples,
           .requests = figures.requests,
           .bytes = figures.bytes_requested,
-          .delivered = figures.bytes_delivered};
+          .delivered = figures.bytes_delivered,
+          .read_seconds = figures.seek_seconds + figures.read_seconds,
+          .exposed_seconds = figures.exposed_seconds,
+          .first_seconds = first};
 }
 
 /// The pages of the samples themselves, in the order of delivery.
@@ -185,11 +203,13 @@ Run parse(int argc, char** argv) {
   run.samples = std::stoull(argv[6]) / run.batch * run.batch;
   for (int i = 7; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "cold") {
-      run.cold = true;
-    } else {
-      run.window = std::stoull(word);
-    }
+    const std::string name = word.substr(0, word.find('='));
+    const std::uint64_t value = name == word ? 0 : std::stoull(word.substr(name.size() + 1));
+    if (name == "cold") run.cold = true;
+    if (name == "window") run.window = value;
+    if (name == "group") run.group = value;
+    if (name == "buffers") run.buffers = static_cast<int>(value);
+    if (name == "compute") run.compute = std::chrono::microseconds(value);
   }
   return run;
 }
@@ -205,8 +225,9 @@ Result measure(const Run& run) {
 
 int main(int argc, char** argv) {
   if (argc < 7) {
-    std::fputs("usage: shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [WINDOW] [cold]\n",
-               stderr);
+    std::fputs(
+        "usage: shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold] [NAME=NUMBER]...\n",
+        stderr);
     return 2;
   }
   try {
@@ -214,11 +235,12 @@ int main(int argc, char** argv) {
     const Result result = measure(run);
     fmt::print(R"({{"how":"{}","engine":"{}","depth":{},"window":{},"cold":{},"samples":{},)"
                R"("seconds":{:.4f},"samples_per_second":{:.0f},"requests":{},"bytes":{},)"
-               R"("delivered":{}}})"
+               R"("delivered":{},"read_seconds":{:.4f},"exposed_seconds":{:.4f},)"
+               R"("first_seconds":{:.4f}}})"
                "\n",
                run.how, run.engine, run.depth, run.window, run.cold, result.samples, result.seconds,
                static_cast<double>(result.samples) / result.seconds, result.requests, result.bytes,
-               result.delivered);
+               result.delivered, result.read_seconds, result.exposed_seconds, result.first_seconds);
   } catch (const std::exception& error) {
     fmt::print(stderr, "shuffled_read: {}\n", error.what());
     return 1;
