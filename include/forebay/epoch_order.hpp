@@ -75,8 +75,7 @@ struct OrderOptions {
   std::uint64_t seed = 0;
   OrderEnd end = OrderEnd::exact;
   /// Samples a unit, for `grouped` and `in_memory`. 0 for `in_memory`: what fills a round with
-  /// about 16 units a rank. Larger units are read by fewer, larger requests; smaller ones shuffle
-  /// better.
+  /// about 256 units. Larger units are read by fewer, larger requests; smaller ones shuffle better.
   std::uint64_t group = 0;
   /// Instead of `group`: first sample of each unit (file), ascending from 0, and N behind the last.
   SharedNumbers bounds;

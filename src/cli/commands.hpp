@@ -17,6 +17,7 @@ void add_pack_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_provenance_command(CLI::App& app);
+void add_order_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_bench_command(CLI::App& app);

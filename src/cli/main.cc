@@ -18,6 +18,7 @@ void add_commands(CLI::App& app) {
   add_inspect_command(app);
   add_verify_command(app);
   add_provenance_command(app);
+  add_order_command(app);
   add_samples_command(app);
   add_train_command(app);
   add_bench_command(app);

@@ -1,12 +1,9 @@
 #include "forebay/epoch_order.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/mix.hpp"
-#include "forebay/error.hpp"
 #include "forebay/sample_seed.hpp"
 #include "order/dealt_epoch.hpp"
 #include "order/epoch_list.hpp"
@@ -27,7 +24,7 @@ OrderOptions begun_by(OrderOptions options, const std::vector<Segment>& done) {
 const OrderOptions& checked(const OrderOptions& options, const std::vector<Segment>& done) {
   options.validate();
   require_sharing_limits(done);
-  begun_by(options, done).validate();
+  if (!done.empty()) begun_by(options, done).validate();
   return options;
 }
 
@@ -54,13 +51,7 @@ class EpochOrder::Parts {
 };
 
 EpochOrder::EpochOrder(OrderOptions options, std::uint64_t epoch, const std::vector<Segment>& done)
-    : parts_(std::make_shared<const Parts>(std::move(options), epoch, done)) {
-  if (!done.empty() || steps() > 0) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("not one batch of {} is full: {} samples on {} ranks, and the end 'drop'",
-                          parts_->options.batch, size(), parts_->options.ranks),
-              "lower --batch or --group, or give --end pad, wrap or exact");
-}
+    : parts_(std::make_shared<const Parts>(std::move(options), epoch, done)) {}
 
 const OrderOptions& EpochOrder::options() const { return parts_->options; }
 std::uint64_t EpochOrder::epoch() const { return parts_->epoch; }
@@ -117,6 +108,7 @@ OrderProgress advance(const OrderOptions& options, OrderProgress from, std::uint
     if (iterations < left) break;
     iterations -= left;
     from = {.epoch = from.epoch + 1, .done = {}};
+    if (iterations == 0) return from;
   }
   if (iterations == 0) return from;
   if (!from.done.empty() && from.done.back().ranks == options.ranks &&

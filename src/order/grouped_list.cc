@@ -128,6 +128,18 @@ Buffer GroupedList::turn_buffer(const DealtEpoch& dealt, int rank, std::uint64_t
           .round = turn};
 }
 
+// The rank with the short unit is ahead of the others, who may still draw what it has used up: all
+// begin with the turn of those behind.
+std::optional<Buffer> GroupedList::first_buffer(const DealtEpoch& dealt, int rank,
+                                                std::uint64_t iteration) const {
+  if (across_ranks() && !dealt.resumed() && iteration < dealt.steps()) {
+    const std::uint64_t draw = iteration * dealt.deal().share(rank);
+    const std::uint64_t turn = draw / (reuse_ * units_.cut().size());
+    if (turn < pooled_turns()) return turn_buffer(dealt, rank, turn);
+  }
+  return EpochList::first_buffer(dealt, rank, iteration);
+}
+
 std::optional<Buffer> GroupedList::next_buffer(const DealtEpoch& dealt, int rank,
                                                const Buffer& before) const {
   if (before.shared && before.round + 1 < pooled_turns()) {

@@ -22,6 +22,8 @@ class GroupedList final : public EpochList {
   Deal deal(int ranks, std::uint64_t batch) const override;
   Buffer buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
   Place place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
+  std::optional<Buffer> first_buffer(const DealtEpoch& dealt, int rank,
+                                     std::uint64_t iteration) const override;
   std::optional<Buffer> next_buffer(const DealtEpoch& dealt, int rank,
                                     const Buffer& buffer) const override;
 

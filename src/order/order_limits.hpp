@@ -16,6 +16,7 @@ inline constexpr std::uint64_t kMostDeliveries = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t kMostReuse = 1 << 20;
 inline constexpr std::uint64_t kMostWindow = 1 << 20;
 inline constexpr std::uint64_t kMostSegments = 4096;
+inline constexpr std::uint64_t kMostRanksOfSegments = 1 << 24;  ///< of all segments together
 
 /// Throws usage unless `holds`.
 void require_usage(bool holds, const std::string& happened, const std::string& remedy);

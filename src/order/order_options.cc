@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "core/mix.hpp"
 #include "forebay/epoch_order.hpp"
@@ -103,6 +105,41 @@ void require_reuse(const OrderOptions& options) {
                 fmt::format("give --window a number from 1 to {}", kMostWindow));
 }
 
+/// The fewest samples that a rank can come to have in an epoch of a grouped order.
+std::uint64_t fewest_samples(const OrderOptions& options) {
+  const UnitCut cut(options.entries, options.group, options.bounds);
+  const std::uint64_t units = cut.units() / static_cast<std::uint64_t>(options.ranks);
+  if (cut.even()) return (units - 1) * cut.size() + cut.samples(cut.units() - 1).count;
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t unit = 0; unit < cut.units(); ++unit) {
+    sizes.push_back(cut.samples(unit).count);
+  }
+  std::ranges::sort(sizes);
+  std::uint64_t samples = 0;
+  for (std::uint64_t unit = 0; unit < units; ++unit) samples += sizes[unit];
+  return samples;
+}
+
+// Told at once, not in the epoch in which one rank has only the smallest groups.
+void require_a_full_batch(const OrderOptions& options) {
+  const auto ranks = static_cast<std::uint64_t>(options.ranks);
+  if (options.kind == OrderKind::grouped) {
+    const std::uint64_t fewest = options.reuse * fewest_samples(options);
+    const std::uint64_t share = (options.batch + ranks - 1) / ranks;
+    return require_usage(
+        fewest >= share,
+        fmt::format("a rank may have {} samples in an epoch, and takes {} at a time", fewest,
+                    share),
+        "with --end drop, lower --batch or --group; or give --end pad, wrap or exact");
+  }
+  const std::uint64_t samples =
+      options.reuse * (options.kind == OrderKind::listed ? options.list->size() : options.entries);
+  require_usage(
+      samples >= options.batch,
+      fmt::format("an epoch of {} samples does not fill one batch of {}", samples, options.batch),
+      "with --end drop, lower --batch; or give --end pad, wrap or exact");
+}
+
 }  // namespace
 
 void require_usage(bool holds, const std::string& happened, const std::string& remedy) {
@@ -124,7 +161,14 @@ void require_sharing_limits(const std::vector<Segment>& done) {
   require_usage(done.size() <= kMostSegments,
                 fmt::format("an epoch resumed {} times is too much to follow", done.size()),
                 fmt::format("the limit is {}: begin the epoch anew", kMostSegments));
-  for (const Segment& segment : done) require_sharing(segment.ranks, segment.batch);
+  std::uint64_t ranks = 0;
+  for (const Segment& segment : done) {
+    require_sharing(segment.ranks, segment.batch);
+    ranks += static_cast<std::uint64_t>(segment.ranks);
+  }
+  require_usage(ranks <= kMostRanksOfSegments,
+                fmt::format("{} ranks in all have worked on this epoch, too many to follow", ranks),
+                fmt::format("the limit is {}: begin the epoch anew", kMostRanksOfSegments));
 }
 
 void OrderOptions::validate() const {
@@ -143,6 +187,7 @@ void OrderOptions::validate() const {
                   fmt::format("{} neighbours of {} samples cannot be kept together", keep, entries),
                   "give --keep a number from 1 to the number of samples");
   }
+  if (end == OrderEnd::drop) require_a_full_batch(*this);
 }
 
 std::string OrderOptions::identity() const {

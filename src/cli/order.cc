@@ -1,0 +1,186 @@
+// forebay order: how random an order is, and what it costs, before anything is read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/order/order_report.hpp"
+#include "cli/output.hpp"
+#include "core/number_text.hpp"
+#include "forebay/epoch_order.hpp"
+#include "forebay/error.hpp"
+#include "format/lmdb/dataset_path.hpp"
+#include "format/lmdb/inspect.hpp"
+
+namespace forebay {
+namespace {
+
+const std::map<std::string, OrderKind> kKinds{{"grouped", OrderKind::grouped},
+                                              {"shuffled", OrderKind::shuffled},
+                                              {"in_memory", OrderKind::in_memory},
+                                              {"listed", OrderKind::listed}};
+const std::map<std::string, OrderEnd> kEnds{{"drop", OrderEnd::drop},
+                                            {"pad", OrderEnd::pad},
+                                            {"wrap", OrderEnd::wrap},
+                                            {"exact", OrderEnd::exact}};
+const std::map<std::string, ReuseScope> kScopes{
+    {"process", ReuseScope::process}, {"node", ReuseScope::node}, {"global", ReuseScope::global}};
+
+constexpr std::uint64_t kBatchOfARank = 32;
+constexpr std::uint64_t kListedUnasked = 64;
+constexpr std::uint64_t kMostListed = std::uint64_t{1} << 24;
+
+struct OrderFlags {
+  OrderOptions order;
+  std::string dataset;
+  std::string list_file;
+  std::string sample_bytes;
+  CLI::Option* kind = nullptr;
+  CLI::Option* ratio = nullptr;
+  std::uint64_t epoch = 0;
+  std::uint64_t epochs = 0;
+  bool list = false;
+  bool json = false;
+};
+
+/// Number and mean size of the samples of a data set.
+struct DatasetSize {
+  std::uint64_t entries = 0;
+  double bytes = 0;
+};
+
+DatasetSize size_of_dataset(const std::string& name) {
+  const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
+  lmdb::Database database =
+      lmdb::Database::open(lmdb::open_snapshot(path, Engine::mmap), path.name, true);
+  const lmdb::DatabaseReport report = lmdb::inspect(database);
+  database.check_unchanged();
+  return {report.entries, report.values.mean()};
+}
+
+/// Sample ids, one a line.
+SharedNumbers read_list(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(ErrorKind::not_found, "the list of samples cannot be opened", "check the path",
+                {.file = path});
+  }
+  auto list = std::make_shared<std::vector<std::uint64_t>>();
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    if (list->size() == kMostListed) {
+      throw Error(ErrorKind::usage, "the list of samples is too long",
+                  fmt::format("the limit is {}", kMostListed), {.file = path});
+    }
+    list->push_back(parse_count(line, fmt::format("line {} of {}", list->size() + 1, path)));
+  }
+  if (file.bad()) {
+    throw Error(ErrorKind::io, "the list of samples cannot be read", "check the file",
+                {.file = path});
+  }
+  return list;
+}
+
+/// A parameter that only one kind of order has names that order.
+OrderKind kind_of(const OrderFlags& flags) {
+  if (flags.kind->count() > 0) return flags.order.kind;
+  if (!flags.list_file.empty()) return OrderKind::listed;
+  if (flags.ratio->count() > 0) return OrderKind::in_memory;
+  return flags.order.group > 0 ? OrderKind::grouped : OrderKind::shuffled;
+}
+
+void show_order(OrderFlags flags) {
+  OrderOptions& options = flags.order;
+  std::optional<double> bytes;
+  if (flags.dataset.empty() == (options.entries == 0)) {
+    throw Error(ErrorKind::usage, "an order needs a data set or a number of samples, not both",
+                "name DATASET, or give --samples");
+  }
+  if (!flags.dataset.empty()) {
+    const DatasetSize size = size_of_dataset(flags.dataset);
+    options.entries = size.entries;
+    bytes = size.bytes;
+  }
+  if (!flags.sample_bytes.empty()) {
+    bytes = static_cast<double>(parse_bytes(flags.sample_bytes, "--sample-bytes"));
+  }
+  options.kind = kind_of(flags);
+  if (!flags.list_file.empty()) options.list = read_list(flags.list_file);
+  if (options.batch == 0) {
+    const auto ranks = static_cast<std::uint64_t>(std::max(options.ranks, 1));
+    options.batch = std::max(ranks, std::min(kBatchOfARank * ranks, options.entries));
+  }
+  OrderReport report(EpochOrder(options, flags.epoch));
+  report.sample_bytes = bytes;
+  report.epochs = flags.epochs;
+  report.list = flags.list || report.order.size() <= kListedUnasked;
+  if (report.list && report.order.size() > kMostListed) {
+    throw Error(ErrorKind::usage, "the order is too long to list",
+                fmt::format("leave --list out: the limit is {} samples", kMostListed));
+  }
+  if (flags.json) return print_json(to_json(report));
+  print_report(report);
+}
+
+/// (CLI11 cannot hold an enum that has a to_string().)
+template <typename Enum>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
+                        const std::map<std::string, Enum>& names, const std::string& help) {
+  std::vector<std::string> known;
+  for (const auto& one : names) known.push_back(one.first);
+  return app
+      .add_option_function<std::string>(
+          name, [&value, &names](const std::string& text) { value = names.at(text); }, help)
+      ->type_name("NAME")
+      ->check(CLI::IsMember(known));
+}
+
+void add_order_options(CLI::App& app, OrderFlags& flags) {
+  OrderOptions& order = flags.order;
+  flags.kind = add_choice(app, "--order", order.kind, kKinds,
+                          "Kind of order; without it, the one that the options below belong to");
+  app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
+  flags.ratio = app.add_option("--ratio", order.ratio,
+                               "Part of the data set in memory at once (in_memory), up to 1");
+  app.add_option("--keep", order.keep, "Neighbours kept together (shuffled)");
+  app.add_option("--ids", flags.list_file, "File of sample ids, one a line (listed)")
+      ->type_name("FILE");
+  app.add_option("--ranks", order.ranks, "Ranks")->capture_default_str();
+  app.add_option("--ranks-per-node", order.ranks_per_node, "Ranks a node; 0 = all on one")
+      ->capture_default_str();
+  app.add_option("--batch", order.batch, "Samples of a global batch (default: 32 a rank)");
+  app.add_option("--seed", order.seed, "Seed of the run")->capture_default_str();
+  add_choice(app, "--end", order.end, kEnds, "Tail of an epoch")->default_str("exact");
+  app.add_option("--reuse", order.reuse, "How often samples are used before they are replaced")
+      ->capture_default_str();
+  add_choice(app, "--reuse-scope", order.reuse_scope, kScopes, "Among whom they are recombined")
+      ->default_str("process");
+  app.add_option("--window", order.window, "Iterations in memory at once (shuffled, listed)")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_order_command(CLI::App& app) {
+  CLI::App* sub =
+      app.add_subcommand("order", "Show how random an order of samples is and what it costs");
+  auto flags = std::make_shared<OrderFlags>();
+  sub->add_option("DATASET", flags->dataset, "LMDB directory or file; '#NAME' picks a database");
+  sub->add_option("--samples", flags->order.entries, "Number of samples, instead of a data set");
+  sub->add_option("--sample-bytes", flags->sample_bytes, "Size of a sample, like 3KiB")
+      ->type_name("SIZE");
+  add_order_options(*sub, *flags);
+  sub->add_option("--epoch", flags->epoch, "The epoch that is drawn")->capture_default_str();
+  sub->add_option("--epochs", flags->epochs, "Epochs of training, held against the rule");
+  sub->add_flag("--list", flags->list, "Print the order itself (always up to 64 samples)");
+  sub->add_flag("--json", flags->json, "Print the result as JSON");
+  sub->callback([flags] { show_order(*flags); });
+}
+
+}  // namespace forebay

@@ -1,0 +1,119 @@
+#include "order/order_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "order/round_plan.hpp"
+
+namespace forebay {
+namespace {
+
+class Counter {
+ public:
+  explicit Counter(const EpochOrder& order) : order_(order) {
+    const OrderOptions& options = order.options();
+    ranks_per_node_ = options.ranks_per_node > 0 ? options.ranks_per_node : options.ranks;
+  }
+
+  OrderCost count() {
+    for (int rank = 0; rank < order_.options().ranks; ++rank) {
+      std::uint64_t before = 0;
+      for (auto buffer = order_.first_buffer(rank, 0); buffer;
+           buffer = order_.next_buffer(rank, *buffer)) {
+        const std::uint64_t loaded = add_loads(*buffer);
+        cost_.samples_held = std::max(cost_.samples_held, before + loaded);
+        before = loaded;
+        if (buffer->shared) add_draws(rank, *buffer);
+      }
+      cost_.deliveries += order_.draws(rank);
+    }
+    return cost_;
+  }
+
+ private:
+  std::uint64_t add_loads(const Buffer& buffer) {
+    std::uint64_t samples = 0;
+    for (const Run& run : buffer.loads) samples += run.count;
+    cost_.requests += buffer.loads.size();
+    cost_.samples_read += samples;
+    return samples;
+  }
+
+  void add_draws(int rank, const Buffer& buffer) {
+    for (std::uint64_t draw = buffer.first; draw < buffer.first + buffer.count; ++draw) {
+      const int holder = order_.place(rank, draw).rank;
+      if (holder == rank) continue;
+      ++cost_.samples_exchanged;
+      if (holder / ranks_per_node_ != rank / ranks_per_node_) ++cost_.between_nodes;
+    }
+  }
+
+  const EpochOrder& order_;
+  int ranks_per_node_ = 1;
+  OrderCost cost_;
+};
+
+/// One request a unit; `listed` is the worst case, one a sample.
+std::uint64_t expected_requests(const OrderOptions& options, std::uint64_t samples) {
+  switch (options.kind) {
+    case OrderKind::grouped:
+      return UnitCut(options.entries, options.group, options.bounds).units();
+    case OrderKind::in_memory:
+      return plan_rounds(options).cut.units();
+    case OrderKind::shuffled:
+      return (options.entries - 1) / options.keep + 1;
+    case OrderKind::listed:
+      break;
+  }
+  return samples;
+}
+
+std::uint64_t expected_held(const EpochOrder& order) {
+  const OrderOptions& options = order.options();
+  const auto ranks = static_cast<std::uint64_t>(options.ranks);
+  if (options.kind == OrderKind::grouped) {
+    return 2 * UnitCut(options.entries, options.group, options.bounds).samples(0).count;
+  }
+  if (options.kind == OrderKind::in_memory) {
+    return (order.resident() ? 1 : 2) * (samples_in_memory(options) + ranks - 1) / ranks;
+  }
+  return 2 * options.window * ((options.batch + ranks - 1) / ranks);
+}
+
+/// The part of the deliveries that comes from `away` of the `ranks` that share a buffer.
+std::uint64_t expected_from(const OrderOptions& options, std::uint64_t deliveries, int away,
+                            int ranks) {
+  const bool first_pass = options.kind == OrderKind::in_memory;
+  const double passes = static_cast<double>(options.reuse - (first_pass ? 0 : 1)) /
+                        static_cast<double>(options.reuse);
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(deliveries) * passes * away / std::max(ranks, 1)));
+}
+
+OrderCost expected(const EpochOrder& order) {
+  const OrderOptions& options = order.options();
+  const int on_node =
+      options.ranks_per_node > 0 ? std::min(options.ranks_per_node, options.ranks) : options.ranks;
+  const bool node = options.reuse_scope == ReuseScope::node;
+  const bool alone =
+      options.kind != OrderKind::in_memory && options.reuse_scope == ReuseScope::process;
+  const int together = alone ? 1 : node ? on_node : options.ranks;
+  const std::uint64_t samples = order.size() / options.reuse;
+  OrderCost cost{.counted = false};
+  cost.requests = expected_requests(options, samples);
+  cost.samples_read = samples;
+  cost.samples_held = expected_held(order);
+  cost.deliveries = order.size() + order.repeated() - order.dropped();
+  cost.samples_exchanged = expected_from(options, cost.deliveries, together - 1, together);
+  cost.between_nodes =
+      expected_from(options, cost.deliveries, together - std::min(together, on_node), together);
+  return cost;
+}
+
+}  // namespace
+
+OrderCost cost_of(const EpochOrder& order) {
+  return order.size() <= kMostCounted ? Counter(order).count() : expected(order);
+}
+
+}  // namespace forebay

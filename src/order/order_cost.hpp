@@ -1,0 +1,29 @@
+// What an epoch of an order costs: reads, memory, and what moves between ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "forebay/epoch_order.hpp"
+
+namespace forebay {
+
+/// In samples, all ranks together unless said otherwise.
+struct OrderCost {
+  bool counted = true;         ///< every buffer looked at; else expected values
+  std::uint64_t requests = 0;  ///< runs of samples in a row, as buffers ask for them
+  std::uint64_t samples_read = 0;
+  std::uint64_t samples_held = 0;       ///< most that one rank has in memory: what it uses and what
+                                        ///< is being loaded
+  std::uint64_t samples_exchanged = 0;  ///< drawn from the memory of another rank
+  std::uint64_t between_nodes = 0;      ///< of these, of another node
+  std::uint64_t deliveries = 0;
+};
+
+/// Up to so many deliveries all are counted.
+inline constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 22;
+
+/// Of one whole epoch that nobody has begun, with two buffers a rank. Ranks that follow each other
+/// share nodes, options().ranks_per_node each (0: all on one).
+OrderCost cost_of(const EpochOrder& order);
+
+}  // namespace forebay

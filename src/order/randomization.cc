@@ -1,0 +1,120 @@
+#include "forebay/randomization.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "order/round_plan.hpp"
+#include "order/smooth_sum.hpp"
+
+namespace forebay {
+namespace {
+
+/// 1 + 1/2 + ... + 1/n
+double harmonic(double n) {
+  if (n < 1) return 0;
+  if (n < 64) {
+    double sum = 0;
+    for (double i = 1; i <= n; ++i) sum += 1 / i;
+    return sum;
+  }
+  constexpr double kEuler = 0.5772156649015329;
+  return std::log(n) + kEuler + 1 / (2 * n) - 1 / (12 * n * n);
+}
+
+/// H of a full shuffle of n samples.
+double full_entropy(std::uint64_t samples) {
+  return smooth_sum(1, samples, [](double left) { return std::log2(left) / left; });
+}
+
+/// H where k neighbours stay together: while (j - 1) * k < left <= j * k, one of j is drawn.
+double kept_entropy(std::uint64_t samples, std::uint64_t keep) {
+  const auto k = static_cast<double>(keep);
+  const std::uint64_t full = samples / keep;
+  double sum = smooth_sum(
+      1, full, [&](double j) { return std::log2(j) * (harmonic(j * k) - harmonic((j - 1) * k)); });
+  if (samples % keep > 0) {
+    sum += std::log2(static_cast<double>(full + 1)) *
+           (harmonic(static_cast<double>(samples)) - harmonic(static_cast<double>(full) * k));
+  }
+  return sum;
+}
+
+/// Rounds of `in_memory` samples, each of `units_a_round` of `units` units.
+struct Rounds {
+  double samples;
+  double in_memory;
+  double units;
+  double units_a_round;
+};
+
+/// The part of H that is of round `r`, which has `size` samples.
+double round_entropy(const Rounds& rounds, double r, std::uint64_t size) {
+  const double before = r * rounds.in_memory;
+  const double behind = rounds.samples - before - static_cast<double>(size);
+  const double left = (rounds.units - r * rounds.units_a_round) / rounds.units_a_round;
+  const double choice =
+      std::log2(std::max(left, 1.0)) * (harmonic(rounds.samples - before) - harmonic(behind));
+  return choice + smooth_sum(1, size, [&](double in_round) {
+           return std::log2(in_round) / (in_round + behind);
+         });
+}
+
+double rounds_entropy(std::uint64_t samples, std::uint64_t in_memory, std::uint64_t units,
+                      std::uint64_t units_a_round) {
+  const Rounds rounds{static_cast<double>(samples), static_cast<double>(in_memory),
+                      static_cast<double>(units), static_cast<double>(units_a_round)};
+  const std::uint64_t last = (samples - 1) / in_memory;
+  double sum = round_entropy(rounds, static_cast<double>(last), samples - last * in_memory);
+  if (last > 0) {
+    sum += smooth_sum(0, last - 1, [&](double r) { return round_entropy(rounds, r, in_memory); });
+  }
+  return sum;
+}
+
+/// Samples of `units` of the units, on average.
+std::uint64_t samples_in(const UnitCut& cut, std::uint64_t units, std::uint64_t samples) {
+  if (units >= cut.units()) return samples;
+  if (cut.even()) return units * cut.size();
+  return std::max<std::uint64_t>(samples / cut.units() * units, 1);
+}
+
+double entropy(const OrderOptions& options) {
+  if (options.kind == OrderKind::shuffled) return kept_entropy(options.entries, options.keep);
+  const bool grouped = options.kind == OrderKind::grouped;
+  const RoundPlan plan = grouped
+                             ? RoundPlan{UnitCut(options.entries, options.group, options.bounds),
+                                         static_cast<std::uint64_t>(options.ranks)}
+                             : plan_rounds(options);
+  return rounds_entropy(options.entries, samples_in(plan.cut, plan.units_a_round, options.entries),
+                        plan.cut.units(), plan.units_a_round);
+}
+
+}  // namespace
+
+std::optional<double> randomization_level(const OrderOptions& options) {
+  if (options.kind == OrderKind::listed) return std::nullopt;
+  if (options.entries == 1) return 1;
+  return entropy(options) / full_entropy(options.entries);
+}
+
+std::optional<std::uint64_t> subsets(const OrderOptions& options) {
+  switch (options.kind) {
+    case OrderKind::grouped:
+      return UnitCut(options.entries, options.group, options.bounds).units();
+    case OrderKind::in_memory:
+      return plan_rounds(options).rounds();
+    case OrderKind::shuffled:
+      return 1;
+    case OrderKind::listed:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> epochs_limit(const OrderOptions& options) {
+  const auto parts = subsets(options);
+  if (!parts) return std::nullopt;
+  return static_cast<double>(options.entries) / static_cast<double>(*parts);
+}
+
+}  // namespace forebay
