@@ -34,6 +34,8 @@ case $flavour in
   mpich)
     # A thousand times slower without: a waiting rank would keep the core that its peer needs.
     export MPIR_CVAR_POLLS_BEFORE_YIELD="${MPIR_CVAR_POLLS_BEFORE_YIELD:-1}"
+    # UCX, on which it may stand, would log to standard output, between the data.
+    export UCX_LOG_FILE="${UCX_LOG_FILE:-stderr}"
     # shellcheck disable=SC2086
     exec "$launcher" -n "$ranks" ${MPIRUN_ARGS:-} "$@"
     ;;

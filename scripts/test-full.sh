@@ -10,14 +10,15 @@ export FOREBAY_TEST_SCALE="${FOREBAY_TEST_SCALE:-20}"
 fuzz_seconds="${FOREBAY_FUZZ_SECONDS:-600}"
 timeout_seconds=7200
 
+# everything PRESET [cmake option...]
 everything() {
-  configure "$1"
+  configure "$@"
   build "$1"
   ctest --test-dir "build/$1" --output-on-failure --timeout "$timeout_seconds"
 }
 
 release() { everything release; }
-mpich() { everything release-mpich; }
+mpich() { everything release-mpich -DFOREBAY_PFS=ON; }
 asan() { everything asan; }
 
 tsan() {

@@ -80,6 +80,8 @@ FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<
   other_leaders_.erase(std::unique(other_leaders_.begin(), other_leaders_.end()),
                        other_leaders_.end());
   std::erase(other_leaders_, my_leader);
+  // A rank that has heard of a failure otherwise does not wait for notices of it.
+  if (several_nodes()) world_->carry_messages();
 }
 
 void FailureBoard::share_memory(Communicator& node) {

@@ -25,7 +25,8 @@ namespace forebay {
 
 class FailureBoard {
  public:
-  /// Collective over `world`; `node` is this rank's part of it.
+  /// Collective over `world`, which carries messages from now on (with what that means for its
+  /// end) where there are several nodes; `node` is this rank's part of it.
   FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node);
   /// Marks this rank as gone in good order. Local.
   ~FailureBoard();

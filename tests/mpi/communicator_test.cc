@@ -79,5 +79,29 @@ TEST(FailureBoard, CrossesVirtualNodesByMessage) {
   comm->barrier();
 }
 
+// MPI gives the next communicator the name of one that has ended, and with it what nobody received.
+TEST(FailureBoard, NoFailureReachesTheBoardAfterIt) {
+  const auto world = test::world();
+  if (world->size() == 1) GTEST_SKIP() << "one rank";
+  for (int round = 0; round < 10; ++round) {
+    const auto comm = world->split(0, world->rank());
+    FailureBoard board(comm, comm->split(comm->rank(), 0));
+    comm->barrier();
+    EXPECT_FALSE(board.failed()) << "round " << round;
+    if (comm->rank() == round % comm->size()) board.fail(Error(ErrorKind::io, "no disk"));
+    world->barrier();  // how the others hear of it: they do not look at the board any more
+    const double begin = now_seconds();
+    while (round % 2 == 0 && !board.failed() && now_seconds() - begin < 0.005) board.poll();
+  }
+  const auto comm = world->split(0, world->rank());
+  FailureBoard board(comm, comm->split(comm->rank(), 0));
+  for (int i = 0; i < 20; ++i) {
+    board.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_FALSE(board.failed());
+  world->barrier();
+}
+
 }  // namespace
 }  // namespace forebay

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "forebay/error.hpp"
@@ -17,6 +15,7 @@
 #include "storage/engine_choice.hpp"
 #include "storage/failing_file.hpp"
 #include "storage/uring_bulk_reader.hpp"
+#include "tests/support/stalled_file.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
@@ -24,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::counting_bytes;
+using test::StalledFile;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -36,39 +36,6 @@ Error error_of(const std::function<void()>& call) {
   }
   return {ErrorKind::cancelled, "no error was thrown"};
 }
-
-/// A file whose reads of one byte wait until release().
-class StalledFile final : public File {
- public:
-  StalledFile(std::shared_ptr<const File> inner, std::uint64_t at)
-      : inner_(std::move(inner)), at_(at) {}
-
-  void release() {
-    const std::lock_guard lock(mutex_);
-    released_ = true;
-    changed_.notify_all();
-  }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::unique_lock lock(mutex_);
-    if (at_ >= offset && at_ - offset < out.size()) {
-      changed_.wait(lock, [this] { return released_; });
-    }
-    inner_->read(offset, out);
-  }
-  const std::string& path() const override { return inner_->path(); }
-  std::uint64_t size() const override { return inner_->size(); }
-  std::span<const std::byte> map() const override { return inner_->map(); }
-  void check() const override {}
-  FileFingerprint fingerprint() const override { return inner_->fingerprint(); }
-  FileCounters counters() const override { return inner_->counters(); }
-
- private:
-  std::shared_ptr<const File> inner_;
-  std::uint64_t at_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  bool released_ = false;
-};
 
 /// Eight pages of a file, mapped with a ninth that does not exist: reading it fails.
 class MappingPastTheEnd {

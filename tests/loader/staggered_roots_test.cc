@@ -1,0 +1,219 @@
+// Roots that take turns, in whole loaders: unequal work, one that ends early, one that fails while
+// it has the turn, for every strategy. Nobody hangs, nobody gets a wrong sample, and a failure is
+// the same for all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "forebay/error.hpp"
+#include "forebay/loader.hpp"
+#include "tests/read/extent_support.hpp"
+#include "tests/support/counting_source.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ExtentData;
+using test::LmdbBuilder;
+
+constexpr std::uint64_t kBatch = 13;  // no number of ranks divides it
+constexpr std::uint64_t kCoalesce = 2;
+/// Whole windows: a sample is always read by the same rank.
+constexpr std::uint64_t kEntries = 16 * kCoalesce * kBatch;
+constexpr int kRanks = 5;
+constexpr int kFailing = 2;  ///< who comes to the damaged record
+constexpr int kNobody = -1;
+/// Shorter than any wait that ends by its limit; slow disks take some of it.
+constexpr double kLongest = 15;
+
+class StaggeredRoots : public ::testing::TestWithParam<std::tuple<StaggerBy, int>> {
+ protected:
+  struct Scene {
+    Strategy strategy = Strategy::lmm;
+    int ranks_per_node = 1;
+    std::uint64_t iterations = 60;
+    int leaving = kNobody;  ///< closes its loader after `batches`
+    std::uint64_t batches = 0;
+    bool fails = false;  ///< the run comes to a damaged record
+  };
+
+  /// The same scene in every strategy that has turns.
+  static void for_strategies(Scene scene, const std::function<void(const Scene&)>& body) {
+    for (const auto strategy : {Strategy::lmm, Strategy::lmm_dm, Strategy::lmm_dio,
+                                Strategy::lmm_dio_prov_coal_stag, Strategy::automatic}) {
+      scene.strategy = strategy;
+      body(scene);
+    }
+  }
+
+  static LoaderOptions options_of(const Scene& scene) {
+    LoaderOptions options{.batch = kBatch, .coalesce = kCoalesce, .iterations = scene.iterations};
+    options.strategy = scene.strategy;
+    options.stagger_by = std::get<0>(GetParam());
+    options.stagger = std::get<1>(GetParam());
+    options.roots = 2;
+    options.stage_bytes = std::uint64_t{16} << 20;
+    options.timeout = 20s;
+    return options;
+  }
+
+  /// Plays `scene` and returns the different failures that ranks have ended with.
+  std::set<std::string> play(const std::string& path, const Scene& scene) {
+    SCOPED_TRACE(options_of(scene).to_text());
+    std::set<std::string> failures;
+    std::mutex mutex;
+    const double begin = now_seconds();
+    run_ranks(kRanks, scene.ranks_per_node, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, path, options_of(scene));
+      try {
+        const std::uint64_t came = consume(loader, comm->rank(), scene);
+        if (comm->rank() == scene.leaving) return;
+        EXPECT_FALSE(scene.fails) << "rank " << comm->rank() << " has heard of no failure";
+        EXPECT_EQ(came, scene.iterations);
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        failures.insert(error.what());
+      }
+    });
+    EXPECT_LT(now_seconds() - begin, kLongest);
+    return failures;
+  }
+
+  std::uint64_t consume(Loader& loader, int rank, const Scene& scene) {
+    std::uint64_t came = 0;
+    while (rank != scene.leaving || came < scene.batches) {
+      const auto batch = loader.next();
+      if (!batch) break;
+      ++came;
+      for (const Sample& sample : batch->samples()) {
+        EXPECT_EQ(test::text(sample.key), data_.records()[sample.id].key);
+        EXPECT_EQ(test::text(sample.value), data_.records()[sample.id].value);
+      }
+      // Ranks compute for different times, and so are their roots at different windows.
+      if (rank % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(300 * rank));
+    }
+    return came;
+  }
+
+  /// One that kFailing reads in the middle of the epoch.
+  std::uint64_t large_sample() const {
+    const StridedOrder order(kEntries, kRanks, kBatch, kCoalesce);
+    for (std::uint64_t window = 8;; ++window) {
+      const forebay::Run run = order.window_run(kFailing, window);
+      for (std::uint64_t i = run.first; i < run.first + run.count; ++i) {
+        if (data_.records()[order.sample(i)].value.size() == 9000) return order.sample(i);
+      }
+    }
+  }
+
+  /// A copy in which one record of the first epoch has no beginning any more.
+  std::string damaged() const {
+    const std::uint64_t sample = large_sample();
+    const std::string copy = folder_.file("damaged");
+    std::filesystem::create_directory(copy);
+    std::filesystem::copy_file(data_.path() + "/data.mdb", copy + "/data.mdb",
+                               std::filesystem::copy_options::overwrite_existing);
+    std::fstream file(copy + "/data.mdb", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(data_.extents(sample, 1).back().offset));
+    const std::array<char, 16> nothing{};
+    file.write(nothing.data(), nothing.size());
+    return copy;
+  }
+
+  void expect_one_failure(const Scene& scene) {
+    const auto failures = play(damaged(), scene);
+    EXPECT_THAT(failures, testing::SizeIs(1)) << options_of(scene).to_text();
+    for (const std::string& failure : failures) {
+      EXPECT_THAT(failure, testing::HasSubstr("data.mdb"));
+      EXPECT_THAT(failure, testing::HasSubstr("page"));
+    }
+  }
+
+  test::TemporaryFolder folder_;
+  ExtentData data_{LmdbBuilder().in_order(kEntries).value_sizes({50, 700, 9000})};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, StaggeredRoots,
+                         ::testing::Combine(::testing::Values(StaggerBy::token, StaggerBy::ticket),
+                                            ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& tested) {
+                           return std::string(to_string(std::get<0>(tested.param))) +
+                                  std::to_string(std::get<1>(tested.param));
+                         });
+
+TEST_P(StaggeredRoots, UnequalWorkHoldsNobodyUp) {
+  for (const int ranks_per_node : {1, 3}) {
+    for_strategies({.ranks_per_node = ranks_per_node},
+                   [&](const Scene& scene) { EXPECT_TRUE(play(data_.path(), scene).empty()); });
+  }
+}
+
+TEST_P(StaggeredRoots, OthersGoOnWithoutARootThatEndsEarly) {
+  for (const int leaving : {0, 1, 4}) {
+    for (const std::uint64_t batches : {0, 9}) {
+      for_strategies({.leaving = leaving, .batches = batches},
+                     [&](const Scene& scene) { EXPECT_TRUE(play(data_.path(), scene).empty()); });
+    }
+  }
+}
+
+// lmm fails while it has the turn: it reads records one by one; the others notice what has come
+// after they have given the turn back.
+TEST_P(StaggeredRoots, ARootThatFailsInItsTurnEndsAllWithItsMessage) {
+  for (const int ranks_per_node : {1, 3}) {
+    for_strategies({.ranks_per_node = ranks_per_node, .iterations = 20'000, .fails = true},
+                   [&](const Scene& scene) { expect_one_failure(scene); });
+  }
+}
+
+TEST_P(StaggeredRoots, AFailureIsHeardAlsoAfterARootHasLeft) {
+  for (const int leaving : {0, 3}) {
+    for_strategies({.iterations = 20'000, .leaving = leaving, .batches = 3, .fails = true},
+                   [&](const Scene& scene) { expect_one_failure(scene); });
+  }
+}
+
+/// Where records come in bulk, the read itself fails, in the turn of whoever reads there.
+TEST_P(StaggeredRoots, AFileThatIsCutEndsAllWhoseverTurnItIs) {
+  for (const auto strategy : {Strategy::lmm_dio, Strategy::lmm_dio_prov_coal_stag}) {
+    const std::string copy = folder_.file("cut");
+    std::filesystem::create_directory(copy);
+    std::filesystem::copy_file(data_.path() + "/data.mdb", copy + "/data.mdb",
+                               std::filesystem::copy_options::overwrite_existing);
+    LoaderOptions options = options_of({.strategy = strategy, .iterations = 20'000});
+    const double begin = now_seconds();
+    run_ranks(kRanks, 1, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, copy, options);
+      for (int i = 0; i < 3; ++i) loader.next();
+      comm->barrier();
+      if (comm->rank() == 2) {
+        std::filesystem::resize_file(copy + "/data.mdb",
+                                     std::filesystem::file_size(copy + "/data.mdb") / 2);
+      }
+      try {
+        while (const auto batch = loader.next()) {
+          for (const Sample& sample : batch->samples()) {
+            EXPECT_EQ(test::text(sample.value), data_.records()[sample.id].value);
+          }
+        }
+        ADD_FAILURE() << "the end of a run without end";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.kind(), testing::AnyOf(ErrorKind::io, ErrorKind::changed));
+        EXPECT_THAT(error.what(), testing::HasSubstr("data.mdb"));
+      }
+    });
+    EXPECT_LT(now_seconds() - begin, kLongest);
+  }
+}
+
+}  // namespace
+}  // namespace forebay
