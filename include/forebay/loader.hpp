@@ -8,6 +8,11 @@
 // A batch points into the stage: nothing is copied for the consumer. It stays valid until it is
 // released (destroyed, or released by hand); as long as it is held, its buffer cannot be refilled.
 //
+// Which order: LoaderOptions::order. In the strided one few ranks of a node read for all. In orders
+// that are new in every epoch (forebay/epoch_order.hpp) each rank reads by itself: while its
+// consumer draws samples from one buffer, the next is loaded, as in the asynchronous I/O strategy
+// of Lee et al. (paper 003, III). Epochs follow each other until a limit ends the run.
+//
 // Errors are collective: when one rank fails, every rank's next call throws the same Error within
 // one window or 5 seconds. After that the loader only wants to be destroyed.
 #pragma once
@@ -32,7 +37,8 @@ namespace forebay {
 class Pipeline;
 class Trace;
 
-/// One sample of a batch. The spans point into the stage.
+/// One sample of a batch. The spans point into the stage, or into the batch where a batch is longer
+/// than all buffers.
 struct Sample {
   std::uint64_t id = 0;      ///< 0..N-1
   std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed
@@ -110,7 +116,8 @@ class Loader {
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;
   /// Small JSON value from which a run on the same data set and order goes on: fingerprint, order
-  /// and its parameters, and the iterations done on each number of ranks and batch.
+  /// and its parameters (seed among them), epoch, and the iterations done on each number of ranks
+  /// and batch. Only batches that next() has given count, however far reading is ahead.
   std::string state() const;
 
  private:
@@ -120,8 +127,9 @@ class Loader {
 
 /// Checks `state` (from Loader::state) against the ranks and options of the new run and returns
 /// options that continue it: identically on the same ranks and batch. With others, what is left of
-/// the order is dealt anew, in order, also where the run stopped inside a coalesced window: nothing
-/// is repeated or lost. The data set itself is checked in open. Throws usage.
+/// the order (of its epoch, where each has its own) is dealt anew, in order, also where the run
+/// stopped inside a coalesced window: nothing is repeated or lost. The data set itself, and the
+/// parameters of an order that is new in every epoch, are checked in open. Throws usage.
 LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
 
 }  // namespace forebay

@@ -57,6 +57,7 @@ struct ExtentReading {
   Engine engine = Engine::pread;
   std::uint64_t gap_bytes = 0;
   std::uint64_t request_bytes = 0;
+  std::uint64_t keep_bytes = 0;
   /// What the reader gets in place of an index that is right.
   std::function<std::unique_ptr<RecordIndex>(std::unique_ptr<RecordIndex>)> lie = {};
   PrepareIndex prepare = {};
@@ -90,6 +91,7 @@ inline void start_reading(ReadingRank& rank, const ExtentReading& how,
     }
     parts.bulk = std::move(bulk);
     parts.gap_bytes = how.gap_bytes;
+    parts.keep_bytes = how.keep_bytes;
     if (how.before_reading) how.before_reading();
     return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
                                           root.turns);
