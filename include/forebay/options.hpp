@@ -27,7 +27,8 @@ namespace forebay {
 ///   lmm_dio_prov             provenance  pread   1           -
 ///   lmm_dio_prov_coal        provenance  pread   by memory   -
 ///   lmm_dio_prov_coal_stag   provenance  pread   by memory   measured
-///   automatic                provenance, else scan; uring where it serves; by memory; measured
+///   automatic                provenance, else scan; pread on local devices, else uring; by memory;
+///                            measured
 enum class Strategy : std::uint8_t {
   automatic,
   lmdb,  ///< the baseline: every rank skips what belongs to others. Its mapping is not guarded: a
@@ -76,7 +77,8 @@ struct LoaderOptions {
   std::uint64_t batch = 0;
   /// C: how many iterations are read together. 1 keeps Caffe's order; larger values mean larger
   /// reads and a different (but still fixed) order. 0 = what the strategy says: 1, or as many as
-  /// the stage and useful reads allow. What was chosen is kept in state().
+  /// the stage and useful reads allow, which are shorter where the file is on a local device. So
+  /// give it where runs on several machines must agree. What was chosen is kept in state().
   std::uint64_t coalesce = 0;
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
   std::uint64_t iterations = 0;

@@ -128,7 +128,7 @@ class Pipeline {
   std::uint64_t keep_bytes_ = 0;  ///< see ExtentReaderParts
   std::uint64_t entries_ = 0;
   std::uint64_t stored_bytes_ = 0;
-  bool local_data_ = false;
+  bool local_data_ = false;              ///< on a device of rank 0's node
   std::string identity_;                 ///< of the data set
   std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
   std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for

@@ -177,7 +177,8 @@ void Pipeline::agree_on_data() {
     if (comm_->rank() != 0) return;
     entries_ = data_.source->entries();
     stored_bytes_ = data_.source->stored_bytes();
-    local_data_ = data_.bulk && on_local_device(*data_.database->snapshot().shared_file());
+    local_data_ =
+        data_.database != nullptr && on_local_device(*data_.database->snapshot().shared_file());
     fingerprint = data_.source->fingerprint().text;
     if (entries_ > 0) return;
     throw Error(ErrorKind::not_found, "the data set has no samples",

@@ -20,13 +20,13 @@ bool lies_in(std::span<const std::byte> memory, std::span<const std::byte> bytes
 
 void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
   try {
-    const auto transfer = next_ ? std::move(next_) : prepare(part);
+    current_ = next_ ? std::move(next_) : prepare(part);
     try {
-      deliver(*transfer, next);
+      deliver(*current_, next);
     } catch (const IndexMismatch& mismatch) {
       give_up_index(mismatch);
-      transfer->located = transfer->reading = false;
-      deliver(*transfer, {});
+      current_->located = current_->reading = false;
+      deliver(*current_, {});
     }
   } catch (...) {
     parts_.bulk->cancel();

@@ -12,8 +12,9 @@
 //   locate 1 | locate 2    | unpack 1, locate 3 | unpack 2, locate 4 | ...
 //            | read 1      | read 2             | read 3             | ...
 //
-// Where a part may have to wait for other roots, who may be waiting for this one, it comes after
-// the one before has been delivered: with turns, and with an index that others prepare.
+// What may have to wait for other roots, who may be waiting for this one, comes after the part
+// before has been delivered: reading with turns, and even locating with an index that others
+// prepare.
 //
 // Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
 // found there is copied.
@@ -93,6 +94,9 @@ class ExtentReader final : public PieceReader {
   void after_run();
   void give_up_index(const IndexMismatch& mismatch);
 
+  // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
+  std::unique_ptr<Transfer> current_;
+  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ExtentReaderParts parts_;
   KeptExtents kept_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
@@ -100,7 +104,6 @@ class ExtentReader final : public PieceReader {
   Stage& stage_;
   int root_;
   Turns& turns_;
-  std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ReadTotals totals_;
   std::size_t runs_ = 0;         ///< located or unpacked so far
   std::vector<Extent> extents_;  ///< kept for its memory

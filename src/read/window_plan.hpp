@@ -32,7 +32,6 @@ struct WindowPart {
   std::uint64_t window = 0;
   Phase phase = Phase::whole;
   std::uint64_t iterations = 1;  ///< only the window's first so many are wanted
-  bool operator==(const WindowPart&) const = default;
 };
 
 /// Immutable; safe from any thread.

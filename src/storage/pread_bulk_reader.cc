@@ -50,11 +50,20 @@ void PreadBulkReader::finish(const Done& done) {
   if (!crew_) return read_here(done);
   try {
     while (!started_.empty()) {
-      const auto finished = crew_->next_finished();
+      const auto finished = next_finished();
       if (finished.empty()) break;
       for (const std::size_t index : finished) done(index);
     }
     started_ = {};
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+std::vector<std::size_t> PreadBulkReader::next_finished() {
+  try {
+    return crew_->next_finished();
   } catch (...) {
     cancel();
     crew_->rethrow_error();

@@ -28,6 +28,7 @@ class PreadBulkReader final : public BulkReader {
 
  private:
   void read_here(const Done& done);
+  std::vector<std::size_t> next_finished();
 
   std::shared_ptr<const File> file_;
   unsigned depth_;

@@ -127,6 +127,22 @@ TEST(Loader, NoStrategyChangesTheData) {
   }
 }
 
+TEST(Loader, TheChosenOrderDoesNotDependOnHowItIsRead) {
+  const TemporaryFolder directory;
+  const std::string path =
+      LmdbBuilder().in_order(6000).values(4000).build(directory.file("data"));  // more than 16 MiB
+  const auto chosen = [&](Locate locate, ReadEngine engine) {
+    const LoaderOptions options{.batch = 100, .iterations = 1, .locate = locate, .engine = engine};
+    return Loader::open(self_communicator(), path, options).order().coalesce();
+  };
+  const std::uint64_t expected = chosen(Locate::automatic, ReadEngine::automatic);
+  for (const Locate locate : {Locate::seek, Locate::handoff, Locate::scatter, Locate::scan}) {
+    for (const ReadEngine engine : {ReadEngine::mmap, ReadEngine::pread}) {
+      EXPECT_EQ(chosen(locate, engine), expected) << to_string(locate) << to_string(engine);
+    }
+  }
+}
+
 TEST(Loader, ResumesWhereItStopped) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));

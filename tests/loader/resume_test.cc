@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <random>
 
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "tests/support/counting_source.hpp"
 #include "tests/support/lmdb_builder.hpp"
+#include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
@@ -88,6 +90,36 @@ TEST_F(Resume, NoStrategyRepeatsOrLosesWhatAWindowOfOtherRanksHasLeft) {
       }
       EXPECT_TRUE(std::ranges::all_of(times_, [](const auto& one) { return one.second == 1; }));
     }
+  }
+}
+
+TEST_F(Resume, AnyStopsWithAnyKnobsRepeatAndLoseNothing) {
+  for (unsigned seed = 0; seed < 12 * static_cast<unsigned>(test::test_scale()); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto pick = [&random](int least, int most) {
+      return std::uniform_int_distribution<int>(least, most)(random);
+    };
+    times_.clear();
+    state_.clear();
+    for (int left = pick(1, 5); left >= 0; --left) {
+      const int ranks = pick(1, 4);
+      // Never the batch of the stretch before, whose iterations would count on.
+      LoaderOptions options{.batch = static_cast<std::uint64_t>(2 * pick(ranks, 10) + left % 2)};
+      if (state_.empty()) options.coalesce = static_cast<std::uint64_t>(pick(0, 8));
+      options.strategy = static_cast<Strategy>(pick(0, 7));
+      options.buffers = pick(1, 3);
+      options.roots = pick(0, 2);
+      options.stagger = pick(-1, 2);
+      options.stage_bytes = std::uint64_t{16} << 20;
+      options.iterations = left > 0 ? static_cast<std::uint64_t>(pick(1, 6)) : 0;
+      options.epochs = left > 0 ? 0 : 10;
+      stretch(ranks, pick(0, 2), options);
+    }
+    for (std::uint64_t global = 0; global < 10 * kEntries; ++global) {
+      ASSERT_EQ(times_[global], 1) << "position " << global;
+    }
+    EXPECT_TRUE(std::ranges::all_of(times_, [](const auto& one) { return one.second == 1; }));
   }
 }
 

@@ -212,6 +212,23 @@ TEST_F(ExtentReaderTest, AReadThatGetsNoAnswerEndsWithTheLoader) {
   EXPECT_EQ(turns_->taken, turns_->given_back);
 }
 
+// What is started refers to memory of the reader (the thread sanitizer would notice).
+TEST_F(ExtentReaderTest, MayBeDroppedWhileTheNextPartIsOnItsWay) {
+  ReadingRank rank(self_communicator(), plan_);
+  rank.take_turns_by(std::make_unique<test::CountedTurns>(turns_));
+  auto source = std::make_unique<lmdb::LmdbSource>(
+      lmdb::Database::open(test::as_read_by(Engine::pread, failing_)));
+  lmdb::LmdbSource& records = *source;
+  rank.start(std::move(source), [&](const ReadingRank::Root& root) {
+    const auto dropped = test::make_extent_reader(root, how_, records, records.database());
+    dropped->read({.window = 0, .iterations = plan_.coalesce},
+                  WindowPart{.window = 1, .iterations = plan_.coalesce});
+    std::this_thread::sleep_for(20ms);
+    return test::make_extent_reader(root, how_, records, records.database());
+  });
+  EXPECT_EQ(expect_right_batches(rank, 0, data_.records()), plan_.iterations);
+}
+
 TEST_F(ExtentReaderTest, FaultsAnywhereGiveNoWrongSample) {
   std::mt19937_64 random(11);
   int failed = 0;
@@ -220,6 +237,7 @@ TEST_F(ExtentReaderTest, FaultsAnywhereGiveNoWrongSample) {
     how_.file = failing_;
     how_.engine = round % 2 == 0 ? Engine::pread : Engine::mmap;
     how_.gap_bytes = random() % 2 * 65536;
+    turns_->unlimited = random() % 2 == 0;
     const std::uint64_t byte = random() % failing_->size();
     const auto fault = random() % 3;
     how_.before_reading = [&] {
@@ -252,6 +270,13 @@ class GivenUp {
   std::atomic<int> warnings_ = 0;
 };
 
+/// How far the part after the one that is unpacked has come meanwhile.
+enum class NextPart : std::uint8_t {
+  waits,    ///< others prepare the index
+  located,  ///< turns have to be waited for
+  started,
+};
+
 class AnIndexThatLies : public ExtentReaderTest,
                         public ::testing::WithParamInterface<LyingIndex::Lie> {
  protected:
@@ -268,17 +293,21 @@ TEST_P(AnIndexThatLies, IsReplacedAndTheDataAreRight) {
   // The first part, the second one, the first sample of a window, and somewhere in the last one.
   for (const std::uint64_t sample :
        {std::uint64_t{2}, std::uint64_t{62}, std::uint64_t{140}, std::uint64_t{209}}) {
-    const GivenUp log;
-    int prepared = 0;
-    how_.lie = lie_about(sample, GetParam());
-    how_.prepare = [&](const WindowPart&) { ++prepared; };
-    turns_ = std::make_shared<test::TurnCounts>();
-    read();
-    EXPECT_FALSE(failure_) << failure_->what();
-    EXPECT_EQ(came_, plan_.iterations);
-    EXPECT_EQ(log.warnings(), 1);
-    EXPECT_EQ(turns_->taken, parts()) << "what is read twice has one turn";
-    EXPECT_EQ(prepared, parts());
+    for (const NextPart next : {NextPart::waits, NextPart::located, NextPart::started}) {
+      const GivenUp log;
+      int prepared = 0;
+      how_.lie = lie_about(sample, GetParam());
+      how_.prepare = nullptr;
+      if (next == NextPart::waits) how_.prepare = [&](const WindowPart&) { ++prepared; };
+      turns_ = std::make_shared<test::TurnCounts>();
+      turns_->unlimited = next != NextPart::located;
+      read();
+      EXPECT_FALSE(failure_) << failure_->what();
+      EXPECT_EQ(came_, plan_.iterations);
+      EXPECT_EQ(log.warnings(), 1);
+      EXPECT_EQ(turns_->taken, parts()) << "what is read twice has one turn";
+      EXPECT_EQ(prepared, next == NextPart::waits ? parts() : 0);
+    }
   }
 }
 
@@ -322,6 +351,14 @@ TEST_F(ExtentReaderTest, DamageIsNotBlamedOnTheIndex) {
     return std::make_unique<LyingIndex>(std::move(index), kLarge, LyingIndex::Lie::error);
   };
   expect_failure(ErrorKind::corrupt, "the leaf is damaged");
+}
+
+// What is on its way then refers to memory of the part (the thread sanitizer would notice).
+TEST_F(ExtentReaderTest, AnIndexMayFailForTheNextPart) {
+  how_.lie = [](std::unique_ptr<RecordIndex> index) {
+    return std::make_unique<LyingIndex>(std::move(index), kLarge, LyingIndex::Lie::no_extents);
+  };
+  expect_failure(ErrorKind::io, "no memory for the index");
 }
 
 /// Records of a file that a writer has changed meanwhile.

@@ -1,7 +1,9 @@
 // Roots that read by extents, over files that fail and indexes that lie.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,30 +73,37 @@ inline std::shared_ptr<const File> as_read_by(Engine engine, std::shared_ptr<con
   return engine == Engine::mmap ? file : std::make_shared<UnmappedFile>(std::move(file));
 }
 
+inline std::unique_ptr<ExtentReader> make_extent_reader(const ReadingRank::Root& root,
+                                                        const ExtentReading& how,
+                                                        RecordSource& source,
+                                                        lmdb::Database& database) {
+  const auto honest = [](std::unique_ptr<RecordIndex> index) { return index; };
+  auto bulk = make_bulk_reader(
+      as_read_by(how.engine, how.file), how.engine,
+      {.depth = 2, .request_bytes = how.request_bytes, .timeout = {}, .stop = root.stop});
+  ExtentReaderParts parts;
+  parts.source = &source;
+  parts.index = (how.lie ? how.lie : honest)(scan_alone(database, *bulk));
+  parts.prepare = how.prepare;
+  if (how.may_replace) {
+    parts.replace = [&database, &reader = *bulk, make = how.second_lie ? how.second_lie : honest] {
+      return make(scan_alone(database, reader));
+    };
+  }
+  parts.bulk = std::move(bulk);
+  parts.gap_bytes = how.gap_bytes;
+  parts.keep_bytes = how.keep_bytes;
+  return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
+                                        root.turns);
+}
+
 inline void start_reading(ReadingRank& rank, const ExtentReading& how,
                           std::unique_ptr<RecordSource> source, lmdb::Database& database) {
-  RecordSource* const records = source.get();
+  RecordSource& records = *source;
   rank.start(std::move(source), [&](const ReadingRank::Root& root) {
-    const auto honest = [](std::unique_ptr<RecordIndex> index) { return index; };
-    auto bulk = make_bulk_reader(
-        as_read_by(how.engine, how.file), how.engine,
-        {.depth = 2, .request_bytes = how.request_bytes, .timeout = {}, .stop = root.stop});
-    ExtentReaderParts parts;
-    parts.source = records;
-    parts.index = (how.lie ? how.lie : honest)(scan_alone(database, *bulk));
-    parts.prepare = how.prepare;
-    if (how.may_replace) {
-      parts.replace = [&database, &reader = *bulk,
-                       make = how.second_lie ? how.second_lie : honest] {
-        return make(scan_alone(database, reader));
-      };
-    }
-    parts.bulk = std::move(bulk);
-    parts.gap_bytes = how.gap_bytes;
-    parts.keep_bytes = how.keep_bytes;
+    auto reader = make_extent_reader(root, how, records, database);
     if (how.before_reading) how.before_reading();
-    return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
-                                          root.turns);
+    return reader;
   });
 }
 
@@ -113,6 +122,7 @@ class LyingIndex final : public RecordIndex {
     wrong_records,  ///< hands out others, then notices
     too_little,     ///< names too few bytes, and asks for more
     error,          ///< fails with something that is not its fault
+    no_extents,     ///< fails so when asked where the sample is, after a while
   };
 
   LyingIndex(std::unique_ptr<RecordIndex> inner, std::uint64_t sample, Lie lie)
@@ -121,6 +131,10 @@ class LyingIndex final : public RecordIndex {
   std::uint64_t entries() const override { return inner_->entries(); }
   void extents(std::uint64_t first, std::uint64_t count, std::vector<Extent>& out) override {
     const std::size_t before = out.size();
+    if (lie_ == Lie::no_extents && holds(first, count)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      throw Error(ErrorKind::io, "no memory for the index");
+    }
     inner_->extents(first, count, out);
     if (lie_ == Lie::too_little && holds(first, count)) out.resize(before + 1);
   }

@@ -14,6 +14,7 @@ struct TurnCounts {
   std::atomic<int> taken = 0;
   std::atomic<int> given_back = 0;  ///< by release(), not by leave()
   std::atomic<bool> left = false;
+  bool unlimited = true;  ///< what readers are told of them
 };
 
 class CountedTurns final : public Stagger {
@@ -26,6 +27,7 @@ class CountedTurns final : public Stagger {
   }
   void release(std::uint64_t) override { ++counts_->given_back; }
   void leave() override { counts_->left = true; }
+  bool unlimited() const override { return counts_->unlimited; }
   std::string describe() const override { return "counted"; }
 
  private:
