@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/cold_file.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace {
@@ -59,15 +60,6 @@ class SharedPages {
   void* address_;
   std::size_t size_;
 };
-
-/// Needs no privilege, and leaves the files of others alone.
-void drop_from_cache(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY);
-  if (fd < 0) throw std::runtime_error(path + ": cannot be opened");
-  fdatasync(fd);
-  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  close(fd);
-}
 
 Engine engine_of(const std::string& name) {
   if (name == "mmap") return Engine::mmap;

@@ -8,6 +8,11 @@
 // A batch points into the stage: nothing is copied for the consumer. It stays valid until it is
 // released (destroyed, or released by hand); as long as it is held, its buffer cannot be refilled.
 //
+// Which order: LoaderOptions::order. In the strided one few ranks of a node read for all. In orders
+// that are new in every epoch (forebay/epoch_order.hpp) each rank reads by itself: while its
+// consumer draws samples from one buffer, the next is loaded, as in the asynchronous I/O strategy
+// of Lee et al. (paper 003, III). Epochs follow each other until a limit ends the run.
+//
 // Errors are collective: when one rank fails, every rank's next call throws the same Error within
 // one window or 5 seconds. After that the loader only wants to be destroyed.
 #pragma once
@@ -32,11 +37,14 @@ namespace forebay {
 class Pipeline;
 class Trace;
 
-/// One sample of a batch. The spans point into the stage.
+/// One sample of a batch. The spans point into the stage, or into the batch where a batch is longer
+/// than all buffers.
 struct Sample {
-  std::uint64_t id = 0;        ///< 0..N-1
-  std::uint64_t global = 0;    ///< position in the order, as if no run had been resumed
+  std::uint64_t id = 0;      ///< 0..N-1
+  std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed
+  std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
+  std::uint64_t seed = 0;      ///< for augmentation: see forebay/sample_seed.hpp
   std::span<const std::byte> key;
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
@@ -51,6 +59,8 @@ class Batch {
   Batch& operator=(Batch&& other) noexcept;
   ~Batch();
 
+  /// Counted over the run. Orders that are new in every epoch go on counting when a run is resumed,
+  /// the strided one only on the same ranks with the same batch.
   std::uint64_t iteration() const { return iteration_; }
   /// Epoch of the first sample; with a circular data set a batch may reach into the next.
   std::uint64_t epoch() const { return epoch_; }
@@ -61,6 +71,7 @@ class Batch {
   friend class Loader;
   std::shared_ptr<Pipeline> pipeline_;
   std::vector<Sample> samples_;
+  std::vector<std::unique_ptr<std::byte[]>> copies_;  ///< of what no buffer holds any more
   std::uint64_t iteration_ = 0;
   std::uint64_t epoch_ = 0;
 };
@@ -94,6 +105,7 @@ class Loader {
 
   std::uint64_t entries() const;
   const Schema& schema() const;
+  /// Throws usage when the order is another one.
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.
   std::string explain() const;
@@ -104,7 +116,8 @@ class Loader {
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;
   /// Small JSON value from which a run on the same data set and order goes on: fingerprint, order
-  /// and its parameters, and the iterations done on each number of ranks and batch.
+  /// and its parameters (seed among them), epoch, and the iterations done on each number of ranks
+  /// and batch. Only batches that next() has given count, however far reading is ahead.
   std::string state() const;
 
  private:
@@ -114,8 +127,9 @@ class Loader {
 
 /// Checks `state` (from Loader::state) against the ranks and options of the new run and returns
 /// options that continue it: identically on the same ranks and batch. With others, what is left of
-/// the order is dealt anew, in order, also where the run stopped inside a coalesced window: nothing
-/// is repeated or lost. The data set itself is checked in open. Throws usage.
+/// the order (of its epoch, where each has its own) is dealt anew, in order, also where the run
+/// stopped inside a coalesced window: nothing is repeated or lost. The data set itself, and the
+/// parameters of an order that is new in every epoch, are checked in open. Throws usage.
 LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
 
 }  // namespace forebay

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/epoch_order.hpp"
 #include "forebay/order.hpp"
 
 namespace forebay {
@@ -39,6 +40,10 @@ enum class Strategy : std::uint8_t {
   lmm_dio_prov_coal,
   lmm_dio_prov_coal_stag,
 };
+
+/// Which sample goes to which rank at which iteration: StridedOrder, or an order that is new in
+/// every epoch (forebay/epoch_order.hpp), for which each rank reads by itself.
+enum class OrderName : std::uint8_t { strided, grouped, shuffled, in_memory, listed };
 
 /// How a root finds out where its records are.
 enum class Locate : std::uint8_t {
@@ -87,6 +92,32 @@ struct LoaderOptions {
   std::vector<Segment> done;
   /// Fingerprint that the data set must have; empty = any.
   std::string fingerprint;
+  /// For orders that are new in every epoch: the epoch that `done` and its last segment belong to,
+  /// and what OrderOptions::identity() must be; empty = any. Set by resume_options().
+  std::uint64_t first_epoch = 0;
+  std::string order_identity;
+
+  OrderName order = OrderName::strided;
+  /// Of the run, for orders that are new in every epoch and for Sample::seed.
+  std::uint64_t seed = 0;
+  // What follows, up to `window`, shapes the orders other than strided: see OrderOptions.
+  OrderEnd end = OrderEnd::exact;
+  /// Samples that are read together, for grouped (required) and in_memory.
+  std::uint64_t group = 0;
+  /// Neighbours that shuffled keeps together.
+  std::uint64_t keep = 1;
+  /// The part of the data set that in_memory holds.
+  double ratio = 1;
+  /// For listed: a file of sample ids, as decimal numbers between white space; read by rank 0. Code
+  /// may give the ids themselves instead.
+  std::string list;
+  SharedNumbers ids;
+  std::uint64_t reuse = 1;
+  ReuseScope reuse_scope = ReuseScope::process;
+  /// Iterations whose samples are read together, for shuffled and listed: longer windows find more
+  /// neighbours in the file, and take more memory.
+  std::uint64_t window = 8;
+
   Strategy strategy = Strategy::automatic;
   Locate locate = Locate::automatic;
   /// automatic: what the strategy says, or the nearest that the file system and kernel allow.
@@ -138,14 +169,17 @@ struct LoaderOptions {
   void validate(int ranks) const;
 };
 
-/// Name, kind of value and help of each option of the text form, for command lines.
+/// Name, kind of value and help of each option of the text form, for command lines: those of any
+/// loader, and those that choose and shape an order.
 struct OptionInfo {
   std::string_view name;
   std::string_view value;  ///< what kind of value it takes
   std::string_view help;
 };
 std::span<const OptionInfo> loader_option_infos();
+std::span<const OptionInfo> order_option_infos();
 
+std::string_view to_string(OrderName order);
 std::string_view to_string(Strategy strategy);
 std::string_view to_string(Locate locate);
 std::string_view to_string(ReadEngine engine);

@@ -26,6 +26,8 @@ struct LoaderStatistics {
 
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
+  std::uint64_t repeated = 0;         ///< of these, those that fill batches at the end of an epoch
+  std::uint64_t dropped = 0;          ///< left out at the end of epochs; counted by rank 0 for all
   std::uint64_t bytes_delivered = 0;  ///< stored values handed to the consumer
   std::uint64_t bytes_requested = 0;  ///< asked from the file system (mapped: pages touched)
   std::uint64_t requests = 0;         ///< explicit reads (mapped: none)

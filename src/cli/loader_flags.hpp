@@ -12,4 +12,7 @@ namespace forebay {
 void add_loader_flags(CLI::App& command, LoaderOptions& options,
                       const std::vector<std::string_view>& leave_out = {});
 
+/// Likewise --order, --seed, ...
+void add_order_flags(CLI::App& command, LoaderOptions& options);
+
 }  // namespace forebay

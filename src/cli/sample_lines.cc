@@ -11,11 +11,11 @@ std::uint64_t digest(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-std::string sample_line(const Sample& sample, std::uint64_t epoch, std::uint64_t iteration,
-                        int rank, const std::uint64_t* decoded) {
+std::string sample_line(const Sample& sample, std::uint64_t iteration, int rank,
+                        const std::uint64_t* decoded) {
   std::string line = fmt::format(
       R"({{"epoch":{},"iteration":{},"rank":{},"position":{},"global":{},"sample":{},"key":")",
-      epoch, iteration, rank, sample.position, sample.global, sample.id);
+      sample.epoch, iteration, rank, sample.position, sample.global, sample.id);
   auto out = std::back_inserter(line);
   for (const std::byte byte : sample.key) fmt::format_to(out, "{:02x}", std::to_integer<int>(byte));
   fmt::format_to(out, R"(","bytes":{},"xxh3":"{:016x}","repeat":{})", sample.value.size(),

@@ -23,7 +23,6 @@ namespace {
 
 struct SamplesFlags {
   std::string dataset;
-  std::string order = "strided";
   std::string output;
   std::string trace;
   bool decode = false;
@@ -109,8 +108,7 @@ std::string lines_of(Loader& loader, const Batch& batch, int rank, Decoded* deco
     const Sample& sample = batch.samples()[i];
     std::uint64_t fields = 0;
     if (decoded != nullptr) fields = decoded->digest_of(i);
-    lines += sample_line(sample, loader.order().epoch(sample.global), batch.iteration(), rank,
-                         decoded != nullptr ? &fields : nullptr);
+    lines += sample_line(sample, batch.iteration(), rank, decoded != nullptr ? &fields : nullptr);
   }
   return lines;
 }
@@ -186,10 +184,6 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
 }
 
 void check_flags(const SamplesFlags& flags) {
-  if (flags.order != "strided") {
-    throw Error(ErrorKind::usage, fmt::format("there is no order '{}'", flags.order),
-                "this version has: strided");
-  }
   if (flags.loader.batch == 0) {
     throw Error(ErrorKind::usage, "--batch is missing", "give the samples of a global batch");
   }
@@ -203,7 +197,6 @@ void add_samples_command(CLI::App& app) {
       "samples", "Print what each rank gets, one JSON line a sample; run it under mpirun");
   command->add_option("dataset", flags->dataset, "Data set: DIR, FILE, or either with #name")
       ->required();
-  command->add_option("--order", flags->order, "Order of the samples: strided");
   command->add_flag("--decode", flags->decode, "Decode each sample and add a digest of its fields");
   command->add_option("--output", flags->output, "File for the lines (default: standard output)");
   command->add_flag("--stats", flags->statistics, "Print the loader's figures as JSON on stderr");
@@ -212,6 +205,7 @@ void add_samples_command(CLI::App& app) {
                     "Print what would be read and how, and read nothing");
   command->add_flag("--json", flags->json,
                     "With --explain: as JSON. Samples are JSON lines in any case");
+  add_order_flags(*command, flags->loader);
   add_loader_flags(*command, flags->loader);
   command->callback([flags] {
     check_flags(*flags);

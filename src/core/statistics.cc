@@ -24,6 +24,8 @@ void for_each_figure(Visitor visit) {
   visit("skew_seconds", &Statistics::skew_seconds, kSum);
   visit("batches", &Statistics::batches, kSum);
   visit("samples", &Statistics::samples, kSum);
+  visit("repeated", &Statistics::repeated, kSum);
+  visit("dropped", &Statistics::dropped, kSum);
   visit("bytes_delivered", &Statistics::bytes_delivered, kSum);
   visit("bytes_requested", &Statistics::bytes_requested, kSum);
   visit("requests", &Statistics::requests, kSum);

@@ -22,6 +22,7 @@ namespace forebay {
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  bool common = false;  ///< serves neighbouring samples too: worth keeping where they come later
   bool operator==(const Extent&) const = default;
 };
 

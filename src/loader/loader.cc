@@ -9,6 +9,7 @@ namespace forebay {
 Batch::Batch(Batch&& other) noexcept
     : pipeline_(std::move(other.pipeline_)),
       samples_(std::exchange(other.samples_, {})),
+      copies_(std::exchange(other.copies_, {})),
       iteration_(other.iteration_),
       epoch_(other.epoch_) {}
 
@@ -17,6 +18,7 @@ Batch& Batch::operator=(Batch&& other) noexcept {
   release();
   pipeline_ = std::move(other.pipeline_);
   samples_ = std::exchange(other.samples_, {});
+  copies_ = std::exchange(other.copies_, {});
   iteration_ = other.iteration_;
   epoch_ = other.epoch_;
   return *this;
@@ -26,12 +28,13 @@ Batch::~Batch() { release(); }
 
 void Batch::release() {
   samples_.clear();
+  copies_.clear();
   if (const auto pipeline = std::exchange(pipeline_, nullptr)) pipeline->release(iteration_);
 }
 
 Loader Loader::open(std::shared_ptr<Communicator> comm, const std::string& dataset,
                     const LoaderOptions& options, Trace* trace) {
-  return Loader(std::make_shared<Pipeline>(*comm, dataset, options, trace));
+  return Loader(Pipeline::open(*comm, dataset, options, trace));
 }
 
 Loader::Loader(std::shared_ptr<Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
@@ -49,12 +52,11 @@ Loader::~Loader() {
 std::optional<Batch> Loader::next() {
   Batch batch;
   batch.iteration_ = pipeline_->iteration();
-  auto samples = pipeline_->next();
-  if (!samples) return std::nullopt;
-  batch.samples_ = std::move(*samples);
-  if (!batch.samples_.empty()) {
-    batch.epoch_ = pipeline_->order().epoch(batch.samples_.front().global);
-  }
+  auto delivery = pipeline_->next();
+  if (!delivery) return std::nullopt;
+  batch.samples_ = std::move(delivery->samples);
+  batch.copies_ = std::move(delivery->copies);
+  batch.epoch_ = delivery->epoch;
   batch.pipeline_ = pipeline_;
   return batch;
 }
@@ -65,7 +67,7 @@ void Loader::decode(const Batch& batch, std::span<const std::span<std::byte>> fi
 
 void Loader::check() { pipeline_->check(); }
 void Loader::fail(const Error& error) { pipeline_->fail(error); }
-std::uint64_t Loader::entries() const { return pipeline_->order().entries(); }
+std::uint64_t Loader::entries() const { return pipeline_->entries(); }
 const Schema& Loader::schema() const { return pipeline_->schema(); }
 const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }

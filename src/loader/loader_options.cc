@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
-#include "forebay/options.hpp"
+#include "loader/option_table.hpp"
 
 namespace forebay {
 namespace {
-
-template <typename Value>
-struct Name {
-  std::string_view text;
-  Value value;
-};
 
 constexpr Name<Strategy> kStrategies[] = {
     {"auto", Strategy::automatic},
@@ -50,25 +45,6 @@ constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 constexpr Name<int> kStaggers[] = {
     {"auto", kStaggerByStrategy}, {"off", kNoStagger}, {"measure", kMeasureStagger}};
 
-template <typename Value, std::size_t N>
-Value parse_name(std::string_view option, std::string_view text, const Name<Value> (&names)[N]) {
-  std::string allowed;
-  for (const auto& name : names) {
-    if (name.text == text) return name.value;
-    allowed += (allowed.empty() ? "" : ", ") + std::string(name.text);
-  }
-  throw Error(ErrorKind::usage, fmt::format("'{}' is no value of option {}", text, option),
-              "choose one of: " + allowed);
-}
-
-template <typename Value, std::size_t N>
-std::string_view name_of(Value value, const Name<Value> (&names)[N]) {
-  for (const auto& name : names) {
-    if (name.value == value) return name.text;
-  }
-  return "?";
-}
-
 constexpr int kMostStagger = 1'000'000;
 constexpr unsigned kMostDepth = 4096;
 
@@ -101,98 +77,129 @@ void require_range(std::string_view option, bool holds, Number value) {
                           kMostRoots, kMostBuffers));
 }
 
-/// One option of the text form: what it is called, and how it is read and written.
-struct Entry {
-  OptionInfo info;
-  void (*set)(LoaderOptions&, std::string_view);
-  std::string (*get)(const LoaderOptions&);
-};
-
 // The lambdas keep reading and writing of one option beside each other.
 const std::array kEntries = {
-    Entry{{"batch", "N", "samples in a global batch, over all ranks"},
-          [](LoaderOptions& o, std::string_view t) { o.batch = parse_count(t, "batch", 1); },
-          [](const LoaderOptions& o) { return std::to_string(o.batch); }},
-    Entry{{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
-          [](LoaderOptions& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
-          [](const LoaderOptions& o) {
-            return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce);
-          }},
-    Entry{{"iterations", "T", "iterations to deliver (default 0: no end)"},
-          [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
-          [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
-    Entry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
-          [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
-          [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
-    Entry{{"strategy", "NAME",
-           "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
-           "lmm-dio-prov-coal-stag"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.strategy = parse_name("strategy", t, kStrategies);
-          },
-          [](const LoaderOptions& o) { return std::string(to_string(o.strategy)); }},
-    Entry{
+    OptionEntry{{"batch", "N", "samples in a global batch, over all ranks"},
+                [](LoaderOptions& o, std::string_view t) { o.batch = parse_count(t, "batch", 1); },
+                [](const LoaderOptions& o) { return std::to_string(o.batch); }},
+    OptionEntry{{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
+                [](LoaderOptions& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
+                [](const LoaderOptions& o) {
+                  return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce);
+                }},
+    OptionEntry{
+        {"iterations", "T", "iterations to deliver (default 0: no end)"},
+        [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
+        [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
+    OptionEntry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
+                [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
+                [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
+    OptionEntry{{"strategy", "NAME",
+                 "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
+                 "lmm-dio-prov-coal-stag"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.strategy = parse_name("strategy", t, kStrategies);
+                },
+                [](const LoaderOptions& o) { return std::string(to_string(o.strategy)); }},
+    OptionEntry{
         {"locate", "NAME", "how records are found: auto, seek, handoff, scatter, scan, provenance"},
         [](LoaderOptions& o, std::string_view t) { o.locate = parse_name("locate", t, kLocates); },
         [](const LoaderOptions& o) { return std::string(to_string(o.locate)); }},
-    Entry{
+    OptionEntry{
         {"engine", "NAME", "how roots read: auto, mmap, pread, uring"},
         [](LoaderOptions& o, std::string_view t) { o.engine = parse_name("engine", t, kEngines); },
         [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
-    Entry{{"direct", "on|off", "read past the page cache, with engine uring (default off)"},
-          [](LoaderOptions& o, std::string_view t) { o.direct = parse_name("direct", t, kSwitch); },
-          [](const LoaderOptions& o) { return std::string(name_of(o.direct, kSwitch)); }},
-    Entry{{"depth", "N", "reads in flight a root (default 0: what suits the engine)"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.depth = static_cast<unsigned>(parse_count(t, "depth", 0, kMostDepth));
-          },
-          [](const LoaderOptions& o) { return std::to_string(o.depth); }},
-    Entry{{"request-bytes", "SIZE", "largest single read (default 0: what suits the engine)"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.request_bytes = parse_bytes(t, "request-bytes");
-          },
-          [](const LoaderOptions& o) { return exact_bytes(o.request_bytes); }},
-    Entry{{"gap-bytes", "SIZE", "extents closer than this are read as one (default 64KiB)"},
-          [](LoaderOptions& o, std::string_view t) { o.gap_bytes = parse_bytes(t, "gap-bytes"); },
-          [](const LoaderOptions& o) { return exact_bytes(o.gap_bytes); }},
-    Entry{{"stagger", "N", "roots that read at once: a number, off, measure, auto (by strategy)"},
-          [](LoaderOptions& o, std::string_view t) { o.stagger = parse_stagger(t); },
-          [](const LoaderOptions& o) { return stagger_text(o.stagger); }},
-    Entry{{"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.stagger_by = parse_name("stagger-by", t, kStaggerBys);
-          },
-          [](const LoaderOptions& o) { return std::string(to_string(o.stagger_by)); }},
-    Entry{{"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.roots = static_cast<int>(parse_count(t, "roots", 0, kMostRoots));
-          },
-          [](const LoaderOptions& o) { return std::to_string(o.roots); }},
-    Entry{{"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.buffers = static_cast<int>(parse_count(t, "buffers", 1, kMostBuffers));
-          },
-          [](const LoaderOptions& o) { return std::to_string(o.buffers); }},
-    Entry{
+    OptionEntry{
+        {"direct", "on|off", "read past the page cache, with engine uring (default off)"},
+        [](LoaderOptions& o, std::string_view t) { o.direct = parse_name("direct", t, kSwitch); },
+        [](const LoaderOptions& o) { return std::string(name_of(o.direct, kSwitch)); }},
+    OptionEntry{{"depth", "N", "reads in flight a root (default 0: what suits the engine)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.depth = static_cast<unsigned>(parse_count(t, "depth", 0, kMostDepth));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.depth); }},
+    OptionEntry{{"request-bytes", "SIZE", "largest single read (default 0: what suits the engine)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.request_bytes = parse_bytes(t, "request-bytes");
+                },
+                [](const LoaderOptions& o) { return exact_bytes(o.request_bytes); }},
+    OptionEntry{
+        {"gap-bytes", "SIZE", "extents closer than this are read as one (default 64KiB)"},
+        [](LoaderOptions& o, std::string_view t) { o.gap_bytes = parse_bytes(t, "gap-bytes"); },
+        [](const LoaderOptions& o) { return exact_bytes(o.gap_bytes); }},
+    OptionEntry{
+        {"stagger", "N", "roots that read at once: a number, off, measure, auto (by strategy)"},
+        [](LoaderOptions& o, std::string_view t) { o.stagger = parse_stagger(t); },
+        [](const LoaderOptions& o) { return stagger_text(o.stagger); }},
+    OptionEntry{{"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.stagger_by = parse_name("stagger-by", t, kStaggerBys);
+                },
+                [](const LoaderOptions& o) { return std::string(to_string(o.stagger_by)); }},
+    OptionEntry{{"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.roots = static_cast<int>(parse_count(t, "roots", 0, kMostRoots));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.roots); }},
+    OptionEntry{{"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.buffers = static_cast<int>(parse_count(t, "buffers", 1, kMostBuffers));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.buffers); }},
+    OptionEntry{
         {"stage-bytes", "SIZE",
          "memory for all buffers of a node (default 0: 1/8 of its memory, at most 2.5GiB)"},
         [](LoaderOptions& o, std::string_view t) { o.stage_bytes = parse_bytes(t, "stage-bytes"); },
         [](const LoaderOptions& o) { return exact_bytes(o.stage_bytes); }},
-    Entry{{"stage", "KIND", "shared memory of the stage: posix, mpi"},
-          [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
-          [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
-    Entry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
-          [](LoaderOptions& o, std::string_view t) { o.codec = t; },
-          [](const LoaderOptions& o) { return o.codec; }},
-    Entry{{"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"},
-          [](LoaderOptions& o, std::string_view t) { o.schema = t; },
-          [](const LoaderOptions& o) { return o.schema; }},
-    Entry{{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
-          [](LoaderOptions& o, std::string_view t) {
-            o.timeout = std::chrono::ceil<std::chrono::milliseconds>(parse_duration(t, "timeout"));
-          },
-          [](const LoaderOptions& o) { return exact_duration(o.timeout); }},
+    OptionEntry{
+        {"stage", "KIND", "shared memory of the stage: posix, mpi"},
+        [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
+        [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
+    OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
+                [](LoaderOptions& o, std::string_view t) { o.codec = t; },
+                [](const LoaderOptions& o) { return o.codec; }},
+    OptionEntry{{"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"},
+                [](LoaderOptions& o, std::string_view t) { o.schema = t; },
+                [](const LoaderOptions& o) { return o.schema; }},
+    OptionEntry{{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.timeout =
+                      std::chrono::ceil<std::chrono::milliseconds>(parse_duration(t, "timeout"));
+                },
+                [](const LoaderOptions& o) { return exact_duration(o.timeout); }},
 };
+
+std::vector<OptionEntry> all_entries() {
+  std::vector<OptionEntry> all(kEntries.begin(), kEntries.end());
+  all.insert(all.end(), order_entries().begin(), order_entries().end());
+  return all;
+}
+
+// What depends on the data set is checked by OrderOptions::validate(), at open.
+void require_fitting_order(const LoaderOptions& options, int ranks) {
+  const LoaderOptions plain;
+  const bool strided = options.order == OrderName::strided;
+  if (strided && (options.group != plain.group || options.keep != plain.keep ||
+                  options.reuse != plain.reuse || options.ids || !options.list.empty())) {
+    throw Error(ErrorKind::usage, "the strided order has no group, keep, list or reuse",
+                "choose another one with --order");
+  }
+  if (!strided && options.coalesce > 1) {
+    throw Error(ErrorKind::usage,
+                fmt::format("iterations of order {} are not coalesced", to_string(options.order)),
+                "leave --coalesce out; --window and --group say what is read together");
+  }
+  if (options.order == OrderName::listed && !options.ids && options.list.empty()) {
+    throw Error(ErrorKind::usage, "order listed needs a list of samples", "give --list a file");
+  }
+  const bool exchanges = options.order == OrderName::in_memory ||
+                         (options.reuse > 1 && options.reuse_scope != ReuseScope::process);
+  if (!strided && exchanges && ranks > 1) {
+    throw Error(ErrorKind::unsupported,
+                "samples in the memory of other ranks are not delivered by this version",
+                "use one rank, order shuffled or grouped, or --reuse-scope process");
+  }
+}
 
 /// Cuts off the text up to the next comma outside double quotes, and the comma.
 std::string_view take_item(std::string_view& text) {
@@ -229,7 +236,7 @@ LoaderOptions LoaderOptions::parse(std::string_view text) {
 
 void LoaderOptions::set(std::string_view name, std::string_view value) {
   std::string known;
-  for (const Entry& entry : kEntries) {
+  for (const OptionEntry& entry : all_entries()) {
     if (entry.info.name == name) return entry.set(*this, value);
     known += (known.empty() ? "" : ", ") + std::string(entry.info.name);
   }
@@ -240,7 +247,7 @@ void LoaderOptions::set(std::string_view name, std::string_view value) {
 std::string LoaderOptions::to_text() const {
   const LoaderOptions defaults;
   std::string text;
-  for (const Entry& entry : kEntries) {
+  for (const OptionEntry& entry : all_entries()) {
     std::string value = entry.get(*this);
     if (value == entry.get(defaults)) continue;
     if (value.find(',') != std::string::npos) value = '"' + value + '"';
@@ -258,6 +265,7 @@ void LoaderOptions::validate(int ranks) const {
                 fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
                 "give --batch at least the number of ranks");
   }
+  require_fitting_order(*this, ranks);
   if (iterations > 0 && epochs > 0) {
     throw Error(ErrorKind::usage, "iterations and epochs exclude each other", "give one of them");
   }
@@ -270,11 +278,7 @@ void LoaderOptions::validate(int ranks) const {
 }
 
 std::span<const OptionInfo> loader_option_infos() {
-  static const auto infos = [] {
-    std::array<OptionInfo, kEntries.size()> all;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = kEntries[i].info;
-    return all;
-  }();
+  static const auto infos = infos_of(kEntries);
   return infos;
 }
 

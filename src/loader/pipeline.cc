@@ -7,7 +7,6 @@
 
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
-#include "loader/state.hpp"
 
 namespace forebay {
 namespace {
@@ -25,6 +24,13 @@ std::int64_t overlap(const Interval& a, const Interval& b) {
 
 }  // namespace
 
+Pipeline::Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace)
+    : path_(path),
+      options_(options),
+      trace_(trace),
+      opened_ns_(now_ns()),
+      usage_at_open_(process_usage()) {}
+
 Pipeline::~Pipeline() { close(); }
 
 // A batch that outlives its loader keeps its buffer: only what is not held is released here.
@@ -33,6 +39,7 @@ void Pipeline::close() {
   closed_ = true;
   if (reader_) reader_->stop(kLongestGoodbye);
   reader_.reset();
+  if (!stage_) return;  // it was never open
   if (root_ >= 0) stage_->close_root(root_);
   if (held_.empty()) stage_->release_all(local_rank_);
 }
@@ -57,40 +64,42 @@ void Pipeline::fail_everywhere(const Error& error) {
 
 // The consumer -----------------------------------------------------------------------------------
 
-std::optional<std::vector<Sample>> Pipeline::next() {
+std::optional<Delivery> Pipeline::next() {
   board_->check();
-  if (iteration_ >= end_) return std::nullopt;
-  require_free_buffer();
-  std::vector<Sample> samples;
+  Delivery delivery;
   try {
-    wait_for_data();
-    samples = samples_of(iteration_);
+    if (!more()) return std::nullopt;
   } catch (const Error& error) {
     fail_everywhere(error);
   }
-  held_.push_back(iteration_);
+  require_free_buffers();
+  try {
+    delivery = take();
+  } catch (const Error& error) {
+    fail_everywhere(error);
+  }
+  held_.push_back({.iteration = iteration_, .from = delivery.from});
   if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
-  figures_.samples += samples.size();
-  for (const Sample& sample : samples) figures_.bytes_delivered += sample.value.size();
+  figures_.samples += delivery.samples.size();
+  for (const Sample& sample : delivery.samples) {
+    figures_.bytes_delivered += sample.value.size();
+    if (sample.repeat) ++figures_.repeated;
+  }
   ++iteration_;
-  return samples;
+  return delivery;
 }
 
-void Pipeline::require_free_buffer() const {
-  if (held_.empty()) return;
-  const std::uint64_t oldest = held_.front() / options_.coalesce;
-  const auto buffers = static_cast<std::uint64_t>(options_.buffers);
-  if (iteration_ / options_.coalesce < oldest + buffers) return;
+void Pipeline::refuse_held_buffers() const {
   throw Error(ErrorKind::usage,
-              fmt::format("all {} buffers hold batches that were not released", buffers),
+              fmt::format("all {} buffers hold batches that were not released", options_.buffers),
               "release batches before asking for the next, or raise buffers");
 }
 
-void Pipeline::wait_for_data() {
+void Pipeline::wait_for_data(std::uint64_t published) {
   Interval waited{.begin_ns = now_ns(), .end_ns = 0};
   const std::int64_t deadline =
       waited.begin_ns + std::chrono::nanoseconds(options_.patience_with_data()).count();
-  while (!stage_->wait_published(iteration_, kSlice)) {
+  while (!stage_->wait_published(published, kSlice)) {
     board_->poll();
     board_->check();
     if (now_ns() < deadline) continue;
@@ -114,41 +123,23 @@ void Pipeline::account_wait(Interval waited) {
   }
 }
 
-std::vector<Sample> Pipeline::samples_of(std::uint64_t iteration) const {
-  const Run run = plan_->order().run(comm_->rank(), iteration);
-  std::vector<Sample> samples;
-  samples.reserve(run.count);
-  for (std::uint64_t k = 0; k < run.count; ++k) samples.push_back(sample_at(iteration, run, k));
-  return samples;
-}
-
-Sample Pipeline::sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const {
-  const StageEntry& entry =
-      stage_->entry(iteration / options_.coalesce, plan_->entry(local_rank_, iteration, position));
-  const StridedOrder& order = plan_->order();
-  const std::uint64_t global = order.global(run.first + position);
-  if (entry.sample != global % order.entries()) {
-    throw Error(ErrorKind::communication,
-                fmt::format("the stage holds sample {} where {} belongs", entry.sample,
-                            global % order.entries()),
-                "this is a fault of Forebay: please report it");
-  }
-  return {.id = entry.sample,
-          .global = global,
-          .position = position,
-          .key = stage_->key(entry),
-          .value = stage_->value(entry),
-          .repeat = false};
+const StageEntry& Pipeline::checked_entry(std::uint64_t window, std::uint64_t entry,
+                                          std::uint64_t sample) const {
+  const StageEntry& found = stage_->entry(window, entry);
+  if (found.sample == sample) return found;
+  throw Error(ErrorKind::communication,
+              fmt::format("the stage holds sample {} where {} belongs", found.sample, sample),
+              "this is a fault of Forebay: please report it");
 }
 
 void Pipeline::release(std::uint64_t iteration) {
-  std::erase(held_, iteration);
+  std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });
   if (!held_.empty()) {
-    stage_->release(local_rank_, held_.front());
+    stage_->release(local_rank_, held_.front().from);
   } else if (closed_) {
     stage_->release_all(local_rank_);
   } else {
-    stage_->release(local_rank_, iteration_);
+    stage_->release(local_rank_, needed());
   }
 }
 
@@ -194,27 +185,22 @@ void Pipeline::decode_one(const Sample& sample, std::size_t index,
 
 // Reports ----------------------------------------------------------------------------------------
 
+const StridedOrder& Pipeline::order() const {
+  throw Error(ErrorKind::usage,
+              fmt::format("order {} is not the strided one", to_string(options_.order)),
+              "ask batches and samples for epoch and position");
+}
+
 std::string Pipeline::explain() const {
   return fmt::format(
-      "{}; {} samples, batch {} over {} ranks, C = {}; {} buffers in {} of {} shared "
-      "memory",
-      how_, order().entries(), order().batch(), order().ranks(), order().coalesce(),
-      options_.buffers, format_bytes(setup_.stage_bytes),
-      options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+      "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
+      entries_, options_.batch, comm_->size(), order_text(), options_.buffers,
+      format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
 }
 
 std::string Pipeline::plan(bool json) const {
   if (!outline_) return {};
   return json ? to_json(*outline_) : to_text(*outline_);
-}
-
-std::string Pipeline::state() const {
-  std::vector<Segment> segments = options_.done;
-  segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
-  return write_state({.fingerprint = identity_,
-                      .coalesce = options_.coalesce,
-                      .entries = order().entries(),
-                      .segments = std::move(segments)});
 }
 
 LoaderStatistics Pipeline::statistics() const {

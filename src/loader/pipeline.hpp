@@ -1,4 +1,6 @@
 // What stands behind a Loader: the reading thread of a root, the stage, and the consumer's side.
+// Which samples go where is told by a derived class, one a family of orders (StridedPipeline,
+// DrawPipeline).
 //
 //   root's reading thread:  wait for a free buffer -> fill it -> published -> next window
 //   every rank:             wait until published -> batch of spans into the stage -> release
@@ -9,9 +11,11 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
@@ -19,6 +23,7 @@
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/trace.hpp"
+#include "read/extent_reader.hpp"
 #include "read/locate.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
@@ -28,16 +33,26 @@
 
 namespace forebay {
 
+/// What next() gives.
+struct Delivery {
+  std::vector<Sample> samples;
+  std::uint64_t epoch = 0;  ///< of the first sample
+  std::uint64_t from = 0;   ///< what is published in the stage from here on must stay
+  /// Samples that could not wait in the stage for the rest of their batch.
+  std::vector<std::unique_ptr<std::byte[]>> copies;
+};
+
 class Pipeline {
  public:
-  /// Collective over `comm`; see Loader::open.
-  Pipeline(Communicator& comm, const std::string& path, const LoaderOptions& options, Trace* trace);
-  ~Pipeline();
+  /// The pipeline for the order of `options`. Collective over `comm`; see Loader::open.
+  static std::shared_ptr<Pipeline> open(Communicator& comm, const std::string& path,
+                                        const LoaderOptions& options, Trace* trace);
+  virtual ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Waits for the samples of the next iteration; empty after the last one.
-  std::optional<std::vector<Sample>> next();
+  std::optional<Delivery> next();
   /// The iteration that next() gives next.
   std::uint64_t iteration() const { return iteration_; }
   void release(std::uint64_t iteration);
@@ -48,14 +63,82 @@ class Pipeline {
   void check();
   void fail(const Error& error);
 
-  const StridedOrder& order() const { return map_->order(); }
+  std::uint64_t entries() const { return entries_; }
+  /// Throws usage when the order is another one.
+  virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }
   std::string explain() const;
   std::string plan(bool json) const;
-  std::string state() const;
+  virtual std::string state() const = 0;
   LoaderStatistics statistics() const;
 
+ protected:
+  Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
+
+  // The order, as the derived class has it. Called in this order.
+
+  /// Knows the data set. Collective.
+  virtual void make_order() = 0;
+  virtual StageShape stage_shape() const = 0;
+  /// In the units in which the stage counts.
+  virtual std::uint64_t first_published() const = 0;
+  virtual std::shared_ptr<ReadingList> reading_list() = 0;
+  /// Of a root.
+  virtual std::unique_ptr<PieceReader> make_reader(RecordSource& source, ReadingList& list,
+                                                   Turns& turns);
+  virtual void outline() {}
+  /// The order in words, for explain().
+  virtual std::string order_text() const = 0;
+
+  /// Whether there is another iteration; may go on to the next epoch.
+  virtual bool more() = 0;
+  /// Throws usage when buffers that the next iteration needs are held.
+  virtual void require_free_buffers() const = 0;
+  virtual Delivery take() = 0;
+  /// What the next iteration needs is published from here on.
+  virtual std::uint64_t needed() const = 0;
+
+  /// Waits until `published` is in the stage.
+  void wait_for_data(std::uint64_t published);
+  [[noreturn]] void refuse_held_buffers() const;
+  const StageEntry& checked_entry(std::uint64_t window, std::uint64_t entry,
+                                  std::uint64_t sample) const;
+  std::unique_ptr<PieceReader> read_extents(RecordSource& source, ReadingList& list, Turns& turns,
+                                            PrepareIndex prepare, std::function<void()> leave);
+  GiveUp give_up() const;
+
+  /// A batch that the consumer has not released.
+  struct Held {
+    std::uint64_t iteration = 0;
+    std::uint64_t from = 0;  ///< see Delivery
+  };
+
+  std::string path_;
+  LoaderOptions options_;
+  std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
+  std::shared_ptr<Communicator> node_;   ///< the ranks of this node
+  std::shared_ptr<Communicator> group_;  ///< those among them that share the stage
+  std::shared_ptr<Communicator> roots_;  ///< all roots, on a root
+  std::vector<RankGroup> groups_;        ///< all of them
+  int root_ = -1;                        ///< this rank's root number, -1 when it does not read
+  int local_rank_ = 0;                   ///< in the group
+  ReadSetup setup_;
+  OpenedData data_;               ///< of a root, until its reading thread takes it
+  Located located_;               ///< likewise
+  std::uint64_t keep_bytes_ = 0;  ///< see ExtentReaderParts
+  std::uint64_t entries_ = 0;
+  std::uint64_t stored_bytes_ = 0;
+  bool local_data_ = false;              ///< on a device of rank 0's node
+  std::string identity_;                 ///< of the data set
+  std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
+  std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for
+  std::shared_ptr<Stage> stage_;
+  std::uint64_t iteration_ = 0;  ///< the next
+  std::deque<Held> held_;
+  LoaderStatistics figures_;  ///< the consumer's part
+
  private:
+  void open(Communicator& comm);
   void connect(Communicator& comm);
   void adapt_to_thread_level();
   void find_groups();
@@ -65,58 +148,25 @@ class Pipeline {
   void require_same_data(const std::string& fingerprint) const;
   void locate();
   void agree_on_values();
-  void make_order();
   void make_stage();
   void make_stagger();
   void start();
-  std::unique_ptr<PieceReader> make_reader(RecordSource& source, Turns& turns);
   std::string describe() const;
-  void outline_first_window();
 
   [[noreturn]] void fail_everywhere(const Error& error);
-  void wait_for_data();
-  void require_free_buffer() const;
   void require_room(std::size_t samples, std::span<const std::span<std::byte>> fields) const;
   void decode_one(const Sample& sample, std::size_t index,
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
-  std::vector<Sample> samples_of(std::uint64_t iteration) const;
-  Sample sample_at(std::uint64_t iteration, const Run& run, std::uint64_t position) const;
 
-  std::string path_;
-  LoaderOptions options_;
   Trace* trace_;
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
-
-  std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
-  std::shared_ptr<Communicator> group_;  ///< the ranks that share the stage
-  std::vector<RankGroup> groups_;        ///< all of them
-  int root_ = -1;                        ///< this rank's root number, -1 when it does not read
-  ReadSetup setup_;
   std::shared_ptr<FailureBoard> board_;
   std::shared_ptr<EndSignal> end_signal_;
-  std::shared_ptr<Communicator> roots_;  ///< all roots, on a root
-  OpenedData data_;                      ///< of a root, until its reading thread takes it
-  Located located_;                      ///< likewise
-  std::uint64_t entries_ = 0;
-  std::uint64_t stored_bytes_ = 0;
-  bool local_data_ = false;  ///< on a device of rank 0's node
-  std::string identity_;
-  std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
-  std::string how_;                      ///< how records are located and read, in words
-  std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for
+  std::string how_;  ///< how records are located and read, in words
   std::shared_ptr<const Codec> codec_;
-  std::shared_ptr<const RootMap> map_;
-  const WindowPlan* plan_ = nullptr;  ///< of this rank's group, inside map_
-  std::shared_ptr<Stage> stage_;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
-
-  std::uint64_t end_ = 0;  ///< iterations in all
-  int local_rank_ = 0;     ///< in the group
-  std::uint64_t iteration_ = 0;
-  std::deque<std::uint64_t> held_;  ///< iterations that the consumer has not released
-  LoaderStatistics figures_;        ///< the consumer's part
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;
   // Last, so that they end before what they use.

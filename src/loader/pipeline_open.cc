@@ -11,9 +11,8 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "loader/pipeline.hpp"
-#include "loader/state.hpp"
-#include "read/coalesce.hpp"
+#include "loader/draw_pipeline.hpp"
+#include "loader/strided_pipeline.hpp"
 #include "read/extent_reader.hpp"
 
 namespace forebay {
@@ -62,16 +61,12 @@ int place_in(const std::vector<int>& values, int value) {
   return at == values.end() ? -1 : static_cast<int>(at - values.begin());
 }
 
-std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
-  if (options.epochs > 0) return order.iterations(options.epochs);
-  return options.iterations > 0 ? options.iterations : UINT64_MAX;
-}
-
 /// All that decides who gets which sample when, also where a run to resume has stopped.
 std::string settings_text(const LoaderOptions& options) {
   std::string text = options.to_text();
   if (options.first_iteration > 0) {
-    text += fmt::format(",resumed at iteration {}", options.first_iteration);
+    text += fmt::format(",resumed at iteration {} in epoch {}", options.first_iteration,
+                        options.first_epoch);
   }
   for (const Segment& segment : options.done) {
     text += fmt::format(",behind {} iterations of batch {} on {} ranks", segment.iterations,
@@ -82,13 +77,19 @@ std::string settings_text(const LoaderOptions& options) {
 
 }  // namespace
 
-Pipeline::Pipeline(Communicator& comm, const std::string& path, const LoaderOptions& options,
-                   Trace* trace)
-    : path_(path),
-      options_(options),
-      trace_(trace),
-      opened_ns_(now_ns()),
-      usage_at_open_(process_usage()) {
+std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& path,
+                                         const LoaderOptions& options, Trace* trace) {
+  std::shared_ptr<Pipeline> pipeline;
+  if (options.order == OrderName::strided) {
+    pipeline = std::make_shared<StridedPipeline>(path, options, trace);
+  } else {
+    pipeline = std::make_shared<DrawPipeline>(path, options, trace);
+  }
+  pipeline->open(comm);
+  return pipeline;
+}
+
+void Pipeline::open(Communicator& comm) {
   const TraceSpan span(trace_, "open");
   connect(comm);
   open_data();
@@ -107,11 +108,11 @@ void Pipeline::connect(Communicator& comm) {
   comm_ = comm.split(0, comm.rank());
   comm_->set_timeout(options_.patience_with_ranks());
   require_agreement(*comm_, settings_text(options_), "the loader's options");
-  const auto node = comm_->split_by_node();
-  board_ = std::make_shared<FailureBoard>(comm_, node);
+  node_ = comm_->split_by_node();
+  board_ = std::make_shared<FailureBoard>(comm_, node_);
   end_signal_ = std::make_shared<EndSignal>(comm_, board_);
-  collectively(*comm_, [&] { setup_ = choose_setup(options_, node->size()); });
-  group_ = setup_.baseline ? node->split(node->rank(), 0) : node;
+  collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size()); });
+  group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
   local_rank_ = group_->rank();
   find_groups();
   adapt_to_thread_level();
@@ -201,7 +202,7 @@ void Pipeline::require_same_data(const std::string& fingerprint) const {
 void Pipeline::locate() {
   if (setup_.locate != Locate::provenance && setup_.locate != Locate::scan) return;
   located_ = locate_records({.world = *comm_,
-                             .group = *group_,
+                             .node = *node_,
                              .roots = *roots_,
                              .database = data_.database,
                              .reader = data_.bulk.get(),
@@ -234,41 +235,10 @@ void Pipeline::agree_on_values() {
   });
 }
 
-void Pipeline::make_order() {
-  const std::uint64_t start = positions_of(options_.done);
-  const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
-  collectively(*comm_, [&] {
-    const StridedOrder plain(entries_, comm_->size(), options_.batch, 1, start);
-    if (options_.coalesce == 0) {
-      options_.coalesce = 1;
-      if (setup_.coalesce_by_memory) {
-        options_.coalesce = choose_coalesce(
-            {.entries = entries_,
-             .stored_bytes = stored_bytes_,
-             .batch = options_.batch,
-             .node_share = RootMap(plain, groups_).largest_share(),
-             .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers),
-             .enough_bytes = local_data_ ? kEnoughLocalBytes : kEnoughBytes});
-      }
-    }
-    const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start,
-                             partial_windows(options_.done, options_.coalesce));
-    map_ = std::make_shared<const RootMap>(order, groups_);
-    plan_ = &map_->plan_of_rank(comm_->rank());
-    end_ = end_of(order, options_);
-  });
-}
-
 void Pipeline::make_stage() {
-  const StageShape shape{.ranks = group_->size(),
-                         .roots = setup_.roots,
-                         .buffers = options_.buffers,
-                         .coalesce = options_.coalesce,
-                         .entries = plan_->entries(),
-                         .data_bytes = setup_.stage_bytes};
   iteration_ = options_.first_iteration;
   collectively(*comm_, [&] {
-    stage_ = std::make_shared<Stage>(*group_, shape, options_.stage, iteration_);
+    stage_ = std::make_shared<Stage>(*group_, stage_shape(), options_.stage, first_published());
   });
 }
 

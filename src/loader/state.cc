@@ -55,6 +55,33 @@ std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
   return segments;
 }
 
+/// Throws usage when the state is not of this version.
+OrderName read_order(const Json& json) {
+  const std::string order = json.at("order");
+  for (const OrderName name : {OrderName::strided, OrderName::grouped, OrderName::shuffled,
+                               OrderName::in_memory, OrderName::listed}) {
+    if (json.at("version") == kVersion && order == to_string(name)) return name;
+  }
+  throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
+              "resume with the version that wrote it");
+}
+
+void resume_strided(const RunState& state, LoaderOptions& options, int ranks) {
+  if (options.done.empty()) return;
+  const Segment last = options.done.back();
+  if (options.coalesce == 0) options.coalesce = state.coalesce;
+  if (state.coalesce != options.coalesce) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the run to resume coalesced {} iterations, this one {}",
+                            state.coalesce, options.coalesce),
+                fmt::format("give --coalesce {}", state.coalesce));
+  }
+  if (last.ranks == ranks && last.batch == options.batch) {
+    options.done.pop_back();
+    options.first_iteration = last.iterations;
+  }
+}
+
 }  // namespace
 
 std::string write_state(const RunState& state) {
@@ -63,29 +90,38 @@ std::string write_state(const RunState& state) {
     segments.push_back(
         {{"ranks", segment.ranks}, {"batch", segment.batch}, {"iterations", segment.iterations}});
   }
-  const Json json{{"version", kVersion},
-                  {"order", "strided"},
-                  {"fingerprint", state.fingerprint},
-                  {"entries", state.entries},
-                  {"coalesce", state.coalesce},
-                  {"epoch", positions_of(state.segments) / state.entries},
-                  {"segments", segments}};
+  Json json{{"version", kVersion},
+            {"order", to_string(state.order)},
+            {"fingerprint", state.fingerprint},
+            {"entries", state.entries},
+            {"epoch", state.epoch},
+            {"segments", segments}};
+  if (state.order == OrderName::strided) {
+    json["coalesce"] = state.coalesce;
+  } else {
+    json["identity"] = state.identity;
+    json["iterations"] = state.iterations;
+  }
   return json.dump();
 }
 
 RunState read_state(const std::string& text) {
   try {
     const auto json = Json::parse(text);
-    if (json.at("version") != kVersion || json.at("order") != "strided") {
-      throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
-                  "resume with the version that wrote it");
+    RunState state{.order = read_order(json),
+                   .fingerprint = json.at("fingerprint"),
+                   .entries = json.at("entries").get<std::uint64_t>()};
+    if (state.order == OrderName::strided) {
+      state.coalesce = json.at("coalesce").get<std::uint64_t>();
+      if (state.coalesce < 1 || state.coalesce > kLargestWindow) throw_out_of_range();
+    } else {
+      state.identity = json.at("identity");
+      state.epoch = json.at("epoch").get<std::uint64_t>();
+      state.iterations = json.at("iterations").get<std::uint64_t>();
+      if (state.epoch > kMostIterations || state.iterations > kMostIterations) throw_out_of_range();
     }
-    const auto coalesce = json.at("coalesce").get<std::uint64_t>();
-    if (coalesce < 1 || coalesce > kLargestWindow) throw_out_of_range();
-    return {.fingerprint = json.at("fingerprint"),
-            .coalesce = coalesce,
-            .entries = json.at("entries").get<std::uint64_t>(),
-            .segments = read_segments(json.at("segments"), coalesce)};
+    state.segments = read_segments(json.at("segments"), state.coalesce);
+    return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::usage, fmt::format("this is no saved state: {}", error.what()),
                 "give the text that Loader::state() returned");
@@ -120,20 +156,16 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
   const RunState state = read_state(text);
   options.fingerprint = state.fingerprint;
   options.done = state.segments;
-  options.first_iteration = 0;
-  if (options.done.empty()) return options;
-  const Segment last = options.done.back();
-  if (options.coalesce == 0) options.coalesce = state.coalesce;
-  if (state.coalesce != options.coalesce) {
+  options.first_iteration = state.iterations;
+  options.first_epoch = state.epoch;
+  options.order_identity = state.identity;
+  if (state.order != options.order) {
     throw Error(ErrorKind::usage,
-                fmt::format("the run to resume coalesced {} iterations, this one {}",
-                            state.coalesce, options.coalesce),
-                fmt::format("give --coalesce {}", state.coalesce));
+                fmt::format("the run to resume had order {}, this one has {}",
+                            to_string(state.order), to_string(options.order)),
+                fmt::format("give --order {}", to_string(state.order)));
   }
-  if (last.ranks == ranks && last.batch == options.batch) {
-    options.done.pop_back();
-    options.first_iteration = last.iterations;
-  }
+  if (state.order == OrderName::strided) resume_strided(state, options, ranks);
   return options;
 }
 

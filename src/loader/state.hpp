@@ -1,7 +1,14 @@
 // What a run must remember to go on later: a small JSON value.
 //
-//   {"version":1,"order":"strided","fingerprint":"lmdb:...","entries":60000,"coalesce":1,"epoch":2,
-//    "segments":[{"ranks":4,"batch":256,"iterations":500}]}
+//   {"version":1,"order":"strided","fingerprint":"lmdb:...","entries":60000,"epoch":2,
+//    "segments":[{"ranks":4,"batch":256,"iterations":500}],"coalesce":1}
+//
+// The segments of a strided order are those of the whole run; those of the others are of the epoch,
+// and instead of "coalesce" there is
+//
+//    "identity":"order=shuffled,entries=60000,seed=7,...","iterations":1500
+//
+// with the iterations of the whole run.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +21,13 @@
 namespace forebay {
 
 struct RunState {
+  OrderName order = OrderName::strided;
   std::string fingerprint;
-  std::uint64_t coalesce = 1;
+  std::uint64_t coalesce = 1;  ///< of a strided order
   std::uint64_t entries = 0;
+  std::string identity;  ///< OrderOptions::identity(), of the other orders
+  std::uint64_t epoch = 0;
+  std::uint64_t iterations = 0;
   std::vector<Segment> segments;
 };
 

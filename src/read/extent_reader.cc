@@ -1,5 +1,6 @@
 #include "read/extent_reader.hpp"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -7,6 +8,15 @@
 #include "core/log.hpp"
 
 namespace forebay {
+namespace {
+
+bool lies_in(std::span<const std::byte> memory, std::span<const std::byte> bytes) {
+  const std::less<> before;
+  return !before(bytes.data(), memory.data()) &&
+         !before(memory.data() + memory.size(), bytes.data() + bytes.size());
+}
+
+}  // namespace
 
 void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
   try {
@@ -29,7 +39,7 @@ std::unique_ptr<ExtentReader::Transfer> ExtentReader::prepare(const WindowPart& 
   if (parts_.prepare) parts_.prepare(part);
   auto transfer = std::make_unique<Transfer>();
   transfer->part = part;
-  transfer->runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
+  transfer->runs = list_.runs(part);
   totals_.seek_ns += now_ns() - started;
   return transfer;
 }
@@ -46,10 +56,28 @@ void ExtentReader::locate(Transfer& transfer) {
   extents_.clear();
   for (const SampleRun& run : transfer.runs) {
     parts_.index->extents(run.sample, run.count, extents_);
+    after_run();
   }
+  if (kept_.enabled()) leave_out_kept(transfer);
   transfer.plan = plan_reads(extents_, parts_.gap_bytes);
   transfer.located = true;
   totals_.seek_ns += now_ns() - started;
+}
+
+// Where runs are many and short, the engine should not run dry meanwhile.
+void ExtentReader::after_run() {
+  constexpr std::size_t kRunsBetween = 64;
+  if (++runs_ % kRunsBetween == 0) parts_.bulk->advance();
+}
+
+void ExtentReader::leave_out_kept(Transfer& transfer) {
+  transfer.to_keep.clear();
+  std::erase_if(extents_, [&](const Extent& extent) {
+    if (!extent.common) return false;
+    if (kept_.holds(extent)) return true;
+    transfer.to_keep.push_back(extent);
+    return false;
+  });
 }
 
 void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& next) {
@@ -88,12 +116,21 @@ void ExtentReader::start(Transfer& transfer) {
 
 void ExtentReader::unpack(const Transfer& transfer) {
   const std::int64_t started = now_ns();
-  const PlannedBytes bytes(transfer.plan, transfer.memory);
+  const PlannedBytes bytes(transfer.plan, transfer.memory, &kept_);
+  const std::uint64_t window = transfer.part.window;
+  const auto in_stage = [&](std::span<const std::byte> found) {
+    const bool kept = !found.empty() && !lies_in(transfer.memory, found);
+    return kept ? stage_.copy(root_, window, found) : found;
+  };
   for (const SampleRun& run : transfer.runs) {
     std::uint64_t entry = run.entry;
     parts_.index->unpack(run.sample, run.count, bytes, [&](const Record& record) {
-      stage_.place(transfer.part.window, entry++, record.sample, record.key, record.value);
+      stage_.place(window, entry++, record.sample, in_stage(record.key), in_stage(record.value));
     });
+    after_run();
+  }
+  for (const Extent& extent : transfer.to_keep) {
+    kept_.keep(extent, bytes.at(extent.offset, extent.length));
   }
   totals_.read_ns += now_ns() - started;
 }

@@ -16,6 +16,9 @@
 // before has been delivered: reading with turns, and even locating with an index that others
 // prepare.
 //
+// Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
+// found there is copied.
+//
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
 #pragma once
@@ -25,8 +28,10 @@
 #include <optional>
 #include <vector>
 
+#include "read/kept_extents.hpp"
 #include "read/piece_reader.hpp"
 #include "read/read_plan.hpp"
+#include "read/reading_list.hpp"
 #include "read/stage.hpp"
 #include "read/turns.hpp"
 #include "storage/bulk_reader.hpp"
@@ -44,14 +49,19 @@ struct ExtentReaderParts {
   std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
   std::unique_ptr<BulkReader> bulk;
   std::uint64_t gap_bytes = 0;
+  std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
 };
 
 /// All references must outlive it.
 class ExtentReader final : public PieceReader {
  public:
-  ExtentReader(ExtentReaderParts parts, const WindowPlan& plan, Stage& stage, int root,
-               Turns& turns)
-      : parts_(std::move(parts)), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
+  ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root, Turns& turns)
+      : parts_(std::move(parts)),
+        kept_(parts_.keep_bytes),
+        list_(list),
+        stage_(stage),
+        root_(root),
+        turns_(turns) {}
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source->check_unchanged(); }
@@ -66,6 +76,7 @@ class ExtentReader final : public PieceReader {
     std::vector<SampleRun> runs;
     bool located = false;
     ReadPlan plan;
+    std::vector<Extent> to_keep;  ///< in the plan
     bool had_turn = false;
     bool reading = false;
     std::optional<std::uint64_t> mark;  ///< where its room in the stage begins
@@ -78,19 +89,23 @@ class ExtentReader final : public PieceReader {
   void locate(Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
+  void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);
+  void after_run();
   void give_up_index(const IndexMismatch& mismatch);
 
   // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
   std::unique_ptr<Transfer> current_;
   std::unique_ptr<Transfer> next_;  ///< what the next call is for: located, perhaps started
   ExtentReaderParts parts_;
+  KeptExtents kept_;
   std::unique_ptr<RecordIndex> given_up_;  ///< other roots may go on with it: prepare() needs it
-  const WindowPlan& plan_;
+  ReadingList& list_;
   Stage& stage_;
   int root_;
   Turns& turns_;
   ReadTotals totals_;
+  std::size_t runs_ = 0;         ///< located or unpacked so far
   std::vector<Extent> extents_;  ///< kept for its memory
 };
 

@@ -7,7 +7,7 @@
 
 #include "comm/messages.hpp"
 #include "forebay/error.hpp"
-#include "read/piece_reader.hpp"
+#include "read/reading_list.hpp"
 
 namespace forebay {
 namespace {

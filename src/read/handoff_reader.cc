@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "read/reading_list.hpp"
 
 namespace forebay {
 namespace {

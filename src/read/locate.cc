@@ -159,8 +159,8 @@ Located locate_records(const LocateContext& context) {
     bytes = lmdb::required_bytes(*leaves.producer, facts);
   });
   collectively(context.world, [&] {
-    context.group.broadcast(std::as_writable_bytes(std::span(&bytes, 1)), 0);
-    located.memory = context.group.share(bytes, SharedMemoryKind::posix);
+    context.node.broadcast(std::as_writable_bytes(std::span(&bytes, 1)), 0);
+    located.memory = context.node.share(bytes, SharedMemoryKind::posix);
   });
   collectively(context.world, [&] {
     if (context.database == nullptr) return;

@@ -21,7 +21,7 @@ namespace forebay {
 /// Who locates, and what with. `database` and `reader` are those of this root; null on other ranks.
 struct LocateContext {
   Communicator& world;  ///< all ranks
-  Communicator& group;  ///< those that share a stage; its rank 0 is a root
+  Communicator& node;   ///< those that share the memory of an index; its rank 0 is a root
   Communicator& roots;  ///< all roots on a root, anything else elsewhere
   lmdb::Database* database = nullptr;
   BulkReader* reader = nullptr;

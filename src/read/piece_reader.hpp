@@ -63,14 +63,4 @@ class PieceReader {
   virtual void leave() {}
 };
 
-/// Consecutive samples that go into consecutive entries: a piece, or a part of it where it reaches
-/// over the end of the circular data set, or stands for what is left of a partial window.
-struct SampleRun {
-  std::uint64_t sample = 0;
-  std::uint64_t count = 0;
-  std::uint64_t entry = 0;
-};
-
-std::vector<SampleRun> sample_runs(const StridedOrder& order, std::span<const Piece> pieces);
-
 }  // namespace forebay

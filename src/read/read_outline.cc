@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/number_text.hpp"
-#include "read/piece_reader.hpp"
 #include "read/read_plan.hpp"
+#include "read/reading_list.hpp"
 
 namespace forebay {
 namespace {

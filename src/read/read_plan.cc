@@ -32,17 +32,33 @@ ReadPlan plan_reads(std::vector<Extent>& extents, std::uint64_t gap_bytes) {
 }
 
 bool PlannedBytes::holds(std::size_t read, std::uint64_t offset) const {
+  if (read >= plan_.reads.size()) return false;
   const PlannedRead& planned = plan_.reads[read];
   return offset >= planned.offset && offset - planned.offset < planned.length;
 }
 
+bool PlannedBytes::find_nearby(std::uint64_t offset) const {
+  if (holds(last_, offset)) return true;
+  if (!holds(last_ + 1, offset)) return false;
+  ++last_;
+  return true;
+}
+
+bool PlannedBytes::find(std::uint64_t offset) const {
+  const auto after = std::ranges::upper_bound(plan_.reads, offset, {}, &PlannedRead::offset);
+  if (after == plan_.reads.begin()) return false;
+  const auto read = static_cast<std::size_t>(after - plan_.reads.begin()) - 1;
+  if (!holds(read, offset)) return false;
+  last_ = read;
+  return true;
+}
+
 std::span<const std::byte> PlannedBytes::at(std::uint64_t offset, std::uint64_t length) const {
-  if (last_ >= plan_.reads.size() || !holds(last_, offset)) {
-    const auto after = std::ranges::upper_bound(plan_.reads, offset, {}, &PlannedRead::offset);
-    last_ = static_cast<std::size_t>(after - plan_.reads.begin()) -
-            (after == plan_.reads.begin() ? 0 : 1);
+  bool found = find_nearby(offset);
+  if (!found && kept_ != nullptr) {
+    if (const auto kept = kept_->at(offset, length); !kept.empty()) return kept;
   }
-  const bool found = last_ < plan_.reads.size() && holds(last_, offset);
+  found = found || find(offset);
   const std::uint64_t inside = found ? offset - plan_.reads[last_].offset : 0;
   if (!found || length > plan_.reads[last_].length - inside) {
     throw IndexMismatch(ErrorKind::corrupt,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "format/record_index.hpp"
+#include "read/kept_extents.hpp"
 
 namespace forebay {
 
@@ -36,16 +37,21 @@ ReadPlan plan_reads(std::vector<Extent>& extents, std::uint64_t gap_bytes);
 /// The bytes that a plan brought into `memory`. Both must outlive it.
 class PlannedBytes final : public ExtentBytes {
  public:
-  PlannedBytes(const ReadPlan& plan, std::span<const std::byte> memory)
-      : plan_(plan), memory_(memory) {}
+  /// `kept` has what the plan left out; may be null.
+  PlannedBytes(const ReadPlan& plan, std::span<const std::byte> memory,
+               const KeptExtents* kept = nullptr)
+      : plan_(plan), memory_(memory), kept_(kept) {}
 
   std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length) const override;
 
  private:
   bool holds(std::size_t read, std::uint64_t offset) const;
+  bool find_nearby(std::uint64_t offset) const;
+  bool find(std::uint64_t offset) const;
 
   const ReadPlan& plan_;
   std::span<const std::byte> memory_;
+  const KeptExtents* kept_;
   mutable std::size_t last_ = 0;  ///< extents are asked for in an order that is nearly theirs
 };
 

@@ -65,6 +65,13 @@ void require_baseline_knobs(const LoaderOptions& options) {
   }
 }
 
+/// Ranks that read different numbers of buffers cannot do so in common steps.
+void read_alone(ReadSetup& setup) {
+  setup.stagger = kNoStagger;
+  if (setup.locate == Locate::handoff) setup.locate = Locate::seek;
+  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
+}
+
 }  // namespace
 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
@@ -82,8 +89,10 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
   setup.coalesce_by_memory = options.coalesce == 0 && defaults.coalesce;
   setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
-  if (setup.baseline) {
+  setup.alone = setup.baseline || options.order != OrderName::strided;
+  if (setup.alone) {
     setup.stage_bytes /= static_cast<std::uint64_t>(node_ranks);  // one stage a rank
+    read_alone(setup);
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }

@@ -15,7 +15,8 @@
 namespace forebay {
 
 struct ReadSetup {
-  bool baseline = false;  ///< every rank reads for itself through liblmdb, with its own stage
+  bool baseline = false;  ///< through liblmdb
+  bool alone = false;     ///< every rank reads for itself, with its own stage
   int roots = 1;          ///< reading ranks among those that share a stage
   Locate locate = Locate::seek;
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open

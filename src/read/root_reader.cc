@@ -66,17 +66,15 @@ class RootReader::Work {
 /// Whether all windows were read.
 bool RootReader::Work::read_windows() {
   WindowReader reader(*parts_.reader, *parts_.stage, parts_.root, *parts_.figures);
-  const std::uint64_t coalesce = parts_.stage->shape().coalesce;
-  const std::uint64_t windows = parts_.end / coalesce + (parts_.end % coalesce > 0 ? 1 : 0);
-  const auto iterations = [&](std::uint64_t window) {
-    return window < windows ? std::min(coalesce, parts_.end - window * coalesce) : 0;
-  };
-  for (std::uint64_t window = parts_.first_iteration / coalesce; window < windows; ++window) {
+  std::uint64_t window = parts_.first_window;
+  for (std::uint64_t wanted = parts_.list->iterations(window); wanted > 0; ++window) {
     const auto blocked = wait_for_buffer(window);
     if (!blocked) return false;
     const std::int64_t begin = now_ns();
-    reader.fill(window, iterations(window), iterations(window + 1), *blocked);
+    const std::uint64_t next_wanted = parts_.list->iterations(window + 1);
+    reader.fill(window, wanted, next_wanted, *blocked);
     trace("read", begin, window);
+    wanted = next_wanted;
   }
   return true;
 }

@@ -18,7 +18,7 @@
 #include "core/placement.hpp"
 #include "forebay/trace.hpp"
 #include "read/piece_reader.hpp"
-#include "read/root_map.hpp"
+#include "read/reading_list.hpp"
 #include "read/stage.hpp"
 #include "read/turns.hpp"
 
@@ -29,11 +29,10 @@ struct RootReaderParts {
   std::string path;
   int rank = 0;  ///< global, for messages
   int root = 0;  ///< number among the roots of the stage
-  std::uint64_t first_iteration = 0;
-  std::uint64_t end = 0;  ///< iterations in all
+  std::uint64_t first_window = 0;
   std::shared_ptr<Communicator> comm;
   std::shared_ptr<FailureBoard> board;
-  std::shared_ptr<const RootMap> map;
+  std::shared_ptr<ReadingList> list;
   std::shared_ptr<Stage> stage;
   std::shared_ptr<SharedMemory> index_memory;  ///< may be empty
   std::shared_ptr<ReadFigures> figures;

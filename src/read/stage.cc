@@ -149,6 +149,13 @@ std::span<std::byte> Stage::take(int root, std::uint64_t window, std::uint64_t b
   return {base_ + data_offset_ + advance(root, window, bytes, kPage), bytes};
 }
 
+std::span<const std::byte> Stage::copy(int root, std::uint64_t window,
+                                       std::span<const std::byte> bytes) {
+  std::byte* place = base_ + data_offset_ + advance(root, window, bytes.size(), kAlignment);
+  std::ranges::copy(bytes, place);
+  return {place, bytes.size()};
+}
+
 void Stage::place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
                   std::span<const std::byte> key, std::span<const std::byte> value) {
   const std::byte* data = base_ + data_offset_;
@@ -159,11 +166,12 @@ void Stage::place(std::uint64_t window, std::uint64_t entry, std::uint64_t sampl
 }
 
 void Stage::fail_for_area(std::uint64_t needed) const {
-  throw Error(ErrorKind::usage,
-              fmt::format("a window of {} samples does not fit its part of the stage ({} bytes, "
-                          "{} more for this sample)",
-                          shape_.entries, area_bytes_, needed),
-              "raise --stage-bytes, or lower --batch, --coalesce, --buffers or --roots");
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("a window of {} samples does not fit its part of the stage ({} bytes, "
+                  "{} more for this sample)",
+                  shape_.entries, area_bytes_, needed),
+      "raise --stage-bytes, or lower --batch, --coalesce, --buffers, --roots, --group or --window");
 }
 
 void Stage::fail_for_table() const {

@@ -72,7 +72,9 @@ class Stage {
               std::span<const std::byte> key, std::span<const std::byte> value);
   /// Room for `bytes` at a page boundary, to be filled by the caller. Throws as append does.
   std::span<std::byte> take(int root, std::uint64_t window, std::uint64_t bytes);
-  /// Points `entry` at a record inside of room that was taken.
+  /// A copy of `bytes` in `root`'s area. Throws as append does.
+  std::span<const std::byte> copy(int root, std::uint64_t window, std::span<const std::byte> bytes);
+  /// Points `entry` at a record inside of room that was taken, or at copies.
   void place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
              std::span<const std::byte> key, std::span<const std::byte> value);
   /// Where the next append or take in `window` goes; rewind() gives back what came after it.

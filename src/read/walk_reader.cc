@@ -9,7 +9,7 @@ namespace forebay {
 
 void WalkReader::read(const WindowPart& part, const std::optional<WindowPart>&) {
   if (part.phase != Phase::rest) stage_.begin(root_, part.window);
-  const auto runs = sample_runs(plan_.order(), plan_.pieces(root_, part));
+  const auto runs = list_.runs(part);
   Turns::Turn turn(turns_);
   const std::uint64_t before = source_.counters().bytes_requested;
   for (const SampleRun& run : runs) read_run(part.window, run);

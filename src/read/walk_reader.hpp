@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "read/piece_reader.hpp"
+#include "read/reading_list.hpp"
 #include "read/stage.hpp"
 #include "read/turns.hpp"
 
@@ -12,8 +13,8 @@ namespace forebay {
 /// All references must outlive it.
 class WalkReader final : public PieceReader {
  public:
-  WalkReader(RecordSource& source, const WindowPlan& plan, Stage& stage, int root, Turns& turns)
-      : source_(source), plan_(plan), stage_(stage), root_(root), turns_(turns) {}
+  WalkReader(RecordSource& source, ReadingList& list, Stage& stage, int root, Turns& turns)
+      : source_(source), list_(list), stage_(stage), root_(root), turns_(turns) {}
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { source_.check_unchanged(); }
@@ -23,7 +24,7 @@ class WalkReader final : public PieceReader {
   void read_run(std::uint64_t window, const SampleRun& run);
 
   RecordSource& source_;
-  const WindowPlan& plan_;
+  ReadingList& list_;
   Stage& stage_;
   int root_;
   Turns& turns_;

@@ -69,6 +69,9 @@ class BulkReader {
   /// failure wins; whatever else was in flight has ended), cancelled after a stop, or what `done`
   /// threw. The reader may be used again after an error, unless abandoned().
   virtual void finish(const Done& done) = 0;
+  /// Lets what was started go on, without waiting: for the caller to call now and then beside its
+  /// other work, where an engine has no threads of its own. Throws as finish().
+  virtual void advance() {}
   /// Ends what was started, if anything, without finishing it.
   virtual void cancel() noexcept = 0;
 

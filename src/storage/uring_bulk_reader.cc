@@ -55,6 +55,7 @@ class UringBulkReader final : public BulkReader {
 
   void start(std::span<const ReadRequest> requests) override;
   void finish(const Done& done) override;
+  void advance() override;
   void cancel() noexcept override;
   BulkCounters counters() const override { return counters_; }
   bool abandoned() const override { return abandoned_; }
@@ -129,6 +130,17 @@ void UringBulkReader::finish(const Done& done) {
       if (in_flight_ == 0) break;
       collect();
     }
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+void UringBulkReader::advance() {
+  if (in_flight_ == 0) return;
+  try {
+    while (const auto answer = ring_->take()) take(*answer);
+    submit_pieces();
   } catch (...) {
     cancel();
     throw;

@@ -66,11 +66,38 @@ TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
 }
 
 TEST(LoaderOptions, EveryOptionIsDocumented) {
-  for (const OptionInfo& info : loader_option_infos()) {
-    EXPECT_FALSE(info.name.empty());
-    EXPECT_FALSE(info.help.empty()) << info.name;
-    EXPECT_FALSE(info.value.empty()) << info.name;
+  for (const auto& infos : {loader_option_infos(), order_option_infos()}) {
+    for (const OptionInfo& info : infos) {
+      EXPECT_FALSE(info.name.empty());
+      EXPECT_FALSE(info.help.empty()) << info.name;
+      EXPECT_FALSE(info.value.empty()) << info.name;
+    }
   }
+}
+
+TEST(LoaderOptions, OrdersAreOptionsLikeOthers) {
+  const std::string text =
+      "batch=256,order=grouped,seed=7,end=pad,group=64,reuse=2,reuse-scope=node,window=4";
+  const LoaderOptions options = LoaderOptions::parse(text);
+  EXPECT_EQ(options.order, OrderName::grouped);
+  EXPECT_EQ(options.end, OrderEnd::pad);
+  EXPECT_EQ(options.group, 64U);
+  EXPECT_EQ(options.reuse_scope, ReuseScope::node);
+  EXPECT_EQ(options.to_text(), text);
+  EXPECT_EQ(LoaderOptions::parse("order=in-memory,memory-ratio=0.25").to_text(),
+            "order=in_memory,memory-ratio=0.25");
+}
+
+TEST(LoaderOptions, WhatAnOrderDoesNotHaveIsRefused) {
+  const auto refused = [](const std::string& text, int ranks = 1) {
+    return usage_message([&] { LoaderOptions::parse("batch=8," + text).validate(ranks); });
+  };
+  EXPECT_THAT(refused("order=sorted"), HasSubstr("strided, grouped"));
+  EXPECT_THAT(refused("memory-ratio=0"), HasSubstr("memory-ratio"));
+  EXPECT_THAT(refused("memory-ratio=1.5"), HasSubstr("at most 1"));
+  EXPECT_THAT(refused("keep=2"), HasSubstr("--order"));
+  EXPECT_THAT(refused("order=shuffled,coalesce=2"), HasSubstr("not coalesced"));
+  EXPECT_THAT(refused("order=listed"), HasSubstr("--list"));
 }
 
 RunState some_state() {
@@ -114,6 +141,40 @@ TEST(ResumeState, KnowsEveryWindowThatWasLeft) {
                                               {40, 4, 10, 4, 3},
                                               {90, 2, 7, 4, 3},
                                           }));
+}
+
+RunState shuffled_state() {
+  return {.order = OrderName::shuffled,
+          .fingerprint = "lmdb:x",
+          .entries = 100,
+          .identity = "order=shuffled,seed=1",
+          .epoch = 3,
+          .iterations = 36,
+          .segments = {{.ranks = 4, .batch = 10, .iterations = 6}}};
+}
+
+TEST(ResumeState, AnOrderThatIsNewInEveryEpochGoesOnInItsEpoch) {
+  LoaderOptions options{.batch = 10};
+  options.order = OrderName::shuffled;
+  options = resume_options(write_state(shuffled_state()), options, 4);
+  EXPECT_EQ(options.first_iteration, 36U);
+  EXPECT_EQ(options.first_epoch, 3U);
+  EXPECT_EQ(options.order_identity, "order=shuffled,seed=1");
+  EXPECT_EQ(options.done, shuffled_state().segments);
+}
+
+TEST(ResumeState, AnotherOrderIsRefused) {
+  EXPECT_THAT(
+      usage_message([] { resume_options(write_state(shuffled_state()), {.batch = 10}, 4); }),
+      HasSubstr("--order shuffled"));
+  LoaderOptions options{.batch = 10};
+  options.order = OrderName::grouped;
+  EXPECT_THAT(usage_message([&] { resume_options(write_state(some_state()), options, 4); }),
+              HasSubstr("--order strided"));
+  RunState beyond = shuffled_state();
+  beyond.epoch = std::uint64_t{1} << 50;
+  EXPECT_THAT(usage_message([&] { resume_options(write_state(beyond), {.batch = 10}, 4); }),
+              HasSubstr("out of range"));
 }
 
 TEST(ResumeState, RefusesNumbersThatNoRunCanHave) {

@@ -105,7 +105,8 @@ TEST(ExtentReader, TheStageHoldsWhatLiblmdbReads) {
     const ExtentReading how{.file = data.open_file(),
                             .engine = pick(0, 1) == 0 ? Engine::pread : Engine::mmap,
                             .gap_bytes = pick(0, 1) * 65536,
-                            .request_bytes = pick(0, 1) * 8192};
+                            .request_bytes = pick(0, 1) * 8192,
+                            .keep_bytes = pick(0, 2) * 20'000};
     run_ranks(plan.ranks(), 0, [&](const auto& comm) {
       ReadingRank rank(comm, plan);
       if (rank.is_root()) start_reading(rank, how);
@@ -113,6 +114,19 @@ TEST(ExtentReader, TheStageHoldsWhatLiblmdbReads) {
       comm->barrier();
     });
   }
+}
+
+TEST_F(ExtentReaderTest, LeavesThatAreKeptAreReadOnce) {
+  plan_.iterations = 5 * data_.entries() / plan_.batch;
+  const auto requested = [&](std::uint64_t keep_bytes) {
+    how_.keep_bytes = keep_bytes;
+    ReadingRank rank(self_communicator(), plan_);
+    start_reading(rank, how_);
+    EXPECT_EQ(expect_right_batches(rank, 0, data_.records()), plan_.iterations);
+    return rank.totals().source.bytes_requested;
+  };
+  const std::uint64_t leaf = 4096, leaves = 30;  // at least
+  EXPECT_LE(requested(1 << 20) + 4 * leaves * leaf, requested(0));
 }
 
 /// Three ranks, each a root; the last one has no part in what is read first.
@@ -275,6 +289,7 @@ class AnIndexThatLies : public ExtentReaderTest,
 };
 
 TEST_P(AnIndexThatLies, IsReplacedAndTheDataAreRight) {
+  how_.keep_bytes = 1 << 20;
   // The first part, the second one, the first sample of a window, and somewhere in the last one.
   for (const std::uint64_t sample :
        {std::uint64_t{2}, std::uint64_t{62}, std::uint64_t{140}, std::uint64_t{209}}) {

@@ -59,6 +59,7 @@ struct ExtentReading {
   Engine engine = Engine::pread;
   std::uint64_t gap_bytes = 0;
   std::uint64_t request_bytes = 0;
+  std::uint64_t keep_bytes = 0;
   /// What the reader gets in place of an index that is right.
   std::function<std::unique_ptr<RecordIndex>(std::unique_ptr<RecordIndex>)> lie = {};
   PrepareIndex prepare = {};
@@ -91,7 +92,8 @@ inline std::unique_ptr<ExtentReader> make_extent_reader(const ReadingRank::Root&
   }
   parts.bulk = std::move(bulk);
   parts.gap_bytes = how.gap_bytes;
-  return std::make_unique<ExtentReader>(std::move(parts), root.plan, root.stage, root.number,
+  parts.keep_bytes = how.keep_bytes;
+  return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
                                         root.turns);
 }
 

@@ -245,7 +245,7 @@ void start_scattered(ReadingRank& rank, const ExtentReading& how,
     if (how.lie) parts.index = how.lie(std::move(parts.index));
     parts.bulk = std::move(bulk);
     if (how.before_reading) how.before_reading();
-    return std::make_unique<ExtentReader>(std::move(parts), root.plan, root.stage, root.number,
+    return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
                                           root.turns);
   });
 }

@@ -27,13 +27,13 @@ void fill_all(Stage& stage, const WindowPlan& plan, int root) {
   test::CountingSource source(plan.order().entries());
   ReadFigures figures;
   Turns turns(make_stagger(*self_communicator(), {}, nullptr), {});
-  WalkReader reader(source, plan, stage, root, turns);
+  StridedList list(std::make_shared<WindowPlan>(plan), root, kWindows * plan.order().coalesce());
+  WalkReader reader(source, list, stage, root, turns);
   WindowReader windows(reader, stage, root, figures);
   for (std::uint64_t window = 0; window < kWindows; ++window) {
     while (!stage.wait_free(window, milliseconds(100))) {
     }
-    const std::uint64_t next = window + 1 < kWindows ? plan.order().coalesce() : 0;
-    windows.fill(window, plan.order().coalesce(), next, {});
+    windows.fill(window, list.iterations(window), list.iterations(window + 1), {});
   }
 }
 

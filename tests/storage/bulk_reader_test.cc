@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "forebay/error.hpp"
 #include "storage/bulk_reader.hpp"
@@ -227,6 +229,10 @@ TEST_P(BulkReaderTest, WhatWasStartedIsThereWhenItIsFinished) {
     const auto requests = list.requests();
     std::multiset<std::size_t> done;
     shared->start(requests);
+    for (int steps = static_cast<int>(random() % 4); steps > 0; --steps) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      shared->advance();
+    }
     shared->finish([&](std::size_t index) { done.insert(index); });
     EXPECT_EQ(done.size(), list.size());
     for (std::size_t k = 0; k < list.size(); ++k) EXPECT_TRUE(list.holds(k, bytes_));

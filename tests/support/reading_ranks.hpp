@@ -21,6 +21,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "read/root_map.hpp"
 #include "read/root_reader.hpp"
 #include "tests/support/lmdb_builder.hpp"
 
@@ -69,6 +70,7 @@ class ReadingRank {
   /// What the reader of a root is made of.
   struct Root {
     const WindowPlan& plan;
+    ReadingList& list;
     Stage& stage;
     int number;  ///< among the roots of its stage
     Turns& turns;
@@ -107,11 +109,10 @@ class ReadingRank {
     RootReaderParts parts{.path = source->path(),
                           .rank = comm_->rank(),
                           .root = root_,
-                          .first_iteration = 0,
-                          .end = plan_.iterations,
+                          .first_window = 0,
                           .comm = comm_,
                           .board = board_,
-                          .map = map_,
+                          .list = reading_list(),
                           .stage = stage_,
                           .index_memory = nullptr,
                           .figures = figures_,
@@ -119,6 +120,7 @@ class ReadingRank {
                           .turns = std::move(turns),
                           .reader = nullptr};
     parts.reader = make_reader({.plan = map_->plan_of_rank(comm_->rank()),
+                                .list = *parts.list,
                                 .stage = *stage_,
                                 .number = root_,
                                 .turns = *parts.turns,
@@ -177,6 +179,11 @@ class ReadingRank {
         .entries = map_->plan_of_rank(comm_->rank()).entries(),
         .data_bytes = plan_.stage_bytes};
     stage_ = std::make_shared<Stage>(*group, shape, SharedMemoryKind::posix, 0);
+  }
+
+  std::shared_ptr<ReadingList> reading_list() const {
+    const std::shared_ptr<const WindowPlan> plan(map_, &map_->plan_of_rank(comm_->rank()));
+    return std::make_shared<StridedList>(plan, root_, plan_.iterations);
   }
 
   void wait_for_data() {

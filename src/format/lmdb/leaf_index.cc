@@ -30,11 +30,11 @@ void LeafIndex::extents(std::uint64_t first, std::uint64_t count, std::vector<Ex
   const std::uint64_t size = store_.facts().page_size;
   const std::uint64_t end = first + count;
   for (LeafPosition at = store_.find(first);; store_.advance(at)) {
-    out.push_back({at.page * size, size});
+    out.push_back({.offset = at.page * size, .length = size, .common = true});
     const std::uint64_t until = std::min(end, at.end());
     for (; store_.has_runs() && first < until; ++first) {
       const StoredRun run = store_.run(first);
-      if (run.pages > 0) out.push_back({run.page * size, run.pages * size});
+      if (run.pages > 0) out.push_back({.offset = run.page * size, .length = run.pages * size});
     }
     first = until;
     if (first == end) return;

@@ -1,8 +1,18 @@
-#include "read/piece_reader.hpp"
+#include "read/reading_list.hpp"
 
 #include <algorithm>
 
 namespace forebay {
+
+std::uint64_t StridedList::iterations(std::uint64_t window) {
+  const std::uint64_t coalesce = plan_->order().coalesce();
+  const std::uint64_t windows = end_ / coalesce + (end_ % coalesce > 0 ? 1 : 0);
+  return window < windows ? std::min(coalesce, end_ - window * coalesce) : 0;
+}
+
+std::vector<SampleRun> StridedList::runs(const WindowPart& part) {
+  return sample_runs(plan_->order(), plan_->pieces(root_, part));
+}
 
 std::vector<SampleRun> sample_runs(const StridedOrder& order, std::span<const Piece> pieces) {
   std::vector<SampleRun> runs;

@@ -1,0 +1,63 @@
+// What one rank reads, buffer by buffer over all epochs: for its reading thread, which loads them,
+// and for its consumer, who draws from them.
+//
+//   epoch 0                      epoch 1
+//   |buffer 0 |buffer 1 |buffer 2|buffer 3 |buffer 4 ...     windows of the stage
+//    draws 0.. draws 96..          draws 0..
+//
+// Buffers of which the rank draws nothing are left out.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "loader/run_epochs.hpp"
+#include "read/reading_list.hpp"
+
+namespace forebay {
+
+struct DrawBuffer {
+  std::uint64_t epoch = 0;
+  std::uint64_t first = 0;  ///< draws of the rank in the epoch, from here on
+  std::uint64_t count = 0;
+  std::vector<SampleRun> runs;  ///< by sample: near to how they lie in the file
+
+  bool serves(std::uint64_t of_epoch, std::uint64_t draw) const {
+    return epoch == of_epoch && draw >= first && draw - first < count;
+  }
+};
+
+/// Thread-safe.
+class DrawFeed final : public ReadingList {
+ public:
+  /// No buffer may hold more than `most_samples`.
+  DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples);
+
+  /// Buffer `number`, from what was not forgotten on; nothing behind the end of the run.
+  std::shared_ptr<const DrawBuffer> at(std::uint64_t number);
+  /// Buffers below `number` are not asked for any more.
+  void forget(std::uint64_t number);
+
+  std::uint64_t iterations(std::uint64_t window) override { return at(window) ? 1 : 0; }
+  std::vector<SampleRun> runs(const WindowPart& part) override { return at(part.window)->runs; }
+
+ private:
+  void extend();
+  std::optional<Buffer> next_of_epoch();
+  bool begin_epoch();
+
+  std::mutex mutex_;
+  RunEpochs epochs_;
+  int rank_;
+  std::uint64_t most_samples_;
+  std::optional<RunEpoch> epoch_;
+  std::uint64_t wanted_draws_ = 0;  ///< of the epoch
+  std::optional<Buffer> last_;      ///< of the epoch
+  bool ended_ = false;
+  std::uint64_t base_ = 0;  ///< number of the first buffer that is kept
+  std::deque<std::shared_ptr<const DrawBuffer>> buffers_;
+};
+
+}  // namespace forebay

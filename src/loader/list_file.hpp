@@ -1,0 +1,14 @@
+// The file that the option `list` names: sample ids as decimal numbers between white space.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forebay {
+
+/// Local. Throws not_found, io, and usage naming the line that is no number. Takes at most four
+/// times the size of the file in memory.
+std::vector<std::uint64_t> read_list_file(const std::string& path);
+
+}  // namespace forebay

@@ -1,0 +1,39 @@
+// The strided order: windows of C iterations, read by the roots of a node for all of its ranks.
+#pragma once
+
+#include "loader/pipeline.hpp"
+
+namespace forebay {
+
+class StridedPipeline final : public Pipeline {
+ public:
+  StridedPipeline(const std::string& path, const LoaderOptions& options, Trace* trace)
+      : Pipeline(path, options, trace) {}
+
+  const StridedOrder& order() const override { return map_->order(); }
+  std::string state() const override;
+
+ private:
+  void make_order() override;
+  StageShape stage_shape() const override;
+  std::uint64_t first_published() const override { return options_.first_iteration; }
+  std::shared_ptr<ReadingList> reading_list() override;
+  std::unique_ptr<PieceReader> make_reader(RecordSource& source, ReadingList& list,
+                                           Turns& turns) override;
+  void outline() override;
+  std::string order_text() const override;
+
+  bool more() override { return iteration_ < end_; }
+  void require_free_buffers() const override;
+  Delivery take() override;
+  std::uint64_t needed() const override { return iteration_; }
+
+  void choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes);
+  Sample sample_at(const Run& run, std::uint64_t position) const;
+
+  std::shared_ptr<const RootMap> map_;
+  const WindowPlan* plan_ = nullptr;  ///< of this rank's group, inside map_
+  std::uint64_t end_ = 0;             ///< iterations in all
+};
+
+}  // namespace forebay

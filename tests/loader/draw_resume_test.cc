@@ -1,0 +1,164 @@
+// Runs in orders that are new in every epoch, stopped and resumed: on the same ranks they go on
+// identically; on others nothing of the epoch is repeated or lost, and the next one is plain.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "forebay/error.hpp"
+#include "tests/loader/draw_data.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace forebay {
+namespace {
+
+using test::Deliveries;
+using test::DrawData;
+using test::LmdbBuilder;
+
+class DrawResume : public testing::TestWithParam<OrderName> {
+ protected:
+  DrawResume() : data_(folder_.file("data"), LmdbBuilder().random_order(97).values(0, 6000)) {}
+
+  LoaderOptions options(std::uint64_t batch) const {
+    LoaderOptions options{.batch = batch};
+    options.order = GetParam();
+    options.seed = 5;
+    options.stage_bytes = std::uint64_t{64} << 20;
+    options.window = 2;
+    if (options.order == OrderName::grouped) options.group = 6;
+    if (options.order == OrderName::listed) options.ids = list_;
+    return options;
+  }
+
+  /// Goes on from `state_`, or starts, for `iterations` more, or to the end of `epochs`.
+  void stretch(int ranks, LoaderOptions options, std::uint64_t iterations,
+               std::uint64_t prefetch = 1) {
+    options.buffers = static_cast<int>(prefetch) + 1;
+    if (!state_.empty()) options = resume_options(state_, options, ranks);
+    run_ranks(ranks, 2, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, data_.path(), options);
+      for (std::uint64_t i = 0; i < iterations; ++i) {
+        const auto batch = loader.next();
+        if (!batch) break;
+        deliveries_.count(*batch);
+        note(comm->rank(), *batch);
+      }
+      comm->barrier();
+      if (comm->rank() == 0) state_ = loader.state();
+    });
+  }
+
+  void note(int rank, const Batch& batch) {
+    const std::lock_guard lock(mutex_);
+    auto& ids = delivered_[{batch.iteration(), rank}];
+    for (const Sample& sample : batch.samples()) ids.push_back(sample.id);
+  }
+
+  void start_over() {
+    state_.clear();
+    delivered_.clear();
+  }
+
+  using Delivered = std::map<std::pair<std::uint64_t, int>, std::vector<std::uint64_t>>;
+
+  test::TemporaryFolder folder_;
+  DrawData data_;
+  SharedNumbers list_ = [] {
+    std::vector<std::uint64_t> ids;
+    for (std::uint64_t i = 0; i < 97; ++i) ids.push_back((i * 31 + 5) % 97);
+    return std::make_shared<const std::vector<std::uint64_t>>(ids);
+  }();
+  Deliveries deliveries_;
+  std::mutex mutex_;
+  Delivered delivered_;
+  std::string state_;
+};
+
+constexpr std::uint64_t kToTheEnd = UINT64_MAX;
+
+TEST_P(DrawResume, TheSameRanksGoOnIdentically) {
+  LoaderOptions options = this->options(10);
+  options.epochs = 3;
+  stretch(3, options, kToTheEnd);
+  const Delivered whole = delivered_;
+  const std::uint64_t steps = EpochOrder(data_.order(options, 3), 0).steps();
+  for (const std::uint64_t stop :
+       {std::uint64_t{0}, std::uint64_t{1}, steps / 2, steps - 1, steps, 2 * steps, 3 * steps}) {
+    for (const std::uint64_t prefetch : {1, 8}) {
+      start_over();
+      stretch(3, options, stop, prefetch);
+      stretch(3, options, kToTheEnd);
+      ASSERT_EQ(delivered_, whole) << "after " << stop;
+    }
+  }
+}
+
+TEST_P(DrawResume, StoppingAfterEveryBatchChangesNothing) {
+  LoaderOptions options = this->options(10);
+  options.epochs = 2;
+  stretch(2, options, kToTheEnd);
+  const Delivered whole = delivered_;
+  start_over();
+  for (std::uint64_t i = 0; i <= whole.size(); ++i) stretch(2, options, 1, 8);
+  EXPECT_EQ(delivered_, whole);
+}
+
+TEST_P(DrawResume, TwiceInOneEpoch) {
+  LoaderOptions options = this->options(10);
+  options.epochs = 2;
+  stretch(4, options, kToTheEnd);
+  const Delivered whole = delivered_;
+  start_over();
+  stretch(4, options, 2);
+  stretch(4, options, 3);
+  stretch(4, options, kToTheEnd);
+  EXPECT_EQ(delivered_, whole);
+}
+
+TEST_P(DrawResume, OtherRanksTakeTheRestOfTheEpochAndThenWholeOnes) {
+  const std::vector<std::vector<int>> chains = {{4, 2}, {4, 3}, {4, 6}, {4, 2, 3, 6}, {4, 3, 4, 6}};
+  for (const auto& chain : chains) {
+    Deliveries deliveries;
+    state_.clear();
+    for (std::size_t link = 0; link < chain.size(); ++link) {
+      const bool last = link + 1 == chain.size();
+      LoaderOptions options = this->options(9 + link);
+      if (!state_.empty()) options = resume_options(state_, options, chain[link]);
+      options.epochs = 3;
+      run_ranks(chain[link], 0, [&](const auto& comm) {
+        Loader loader = Loader::open(comm, data_.path(), options);
+        for (int i = 0; last || i < 2; ++i) {
+          const auto batch = loader.next();
+          if (!batch) break;
+          deliveries.count(*batch);
+        }
+        comm->barrier();
+        if (comm->rank() == 0) state_ = loader.state();
+      });
+    }
+    deliveries.expect_all(data_.entries(), 3);
+  }
+}
+
+TEST_P(DrawResume, AnotherOrderIsRefused) {
+  stretch(2, options(10), 3);
+  LoaderOptions other = options(10);
+  other.seed = 6;
+  const LoaderOptions resumed = resume_options(state_, other, 1);
+  try {
+    Loader::open(self_communicator(), data_.path(), resumed);
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("seed=5"));
+  }
+  other.order = OrderName::strided;
+  EXPECT_THROW(resume_options(state_, other, 1), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, DrawResume,
+                         testing::Values(OrderName::grouped, OrderName::shuffled,
+                                         OrderName::listed),
+                         [](const auto& order) { return std::string(to_string(order.param)); });
+
+}  // namespace
+}  // namespace forebay

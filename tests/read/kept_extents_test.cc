@@ -1,0 +1,71 @@
+#include "read/kept_extents.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "read/read_plan.hpp"
+
+namespace forebay {
+namespace {
+
+class KeptExtentsTest : public testing::Test {
+ protected:
+  KeptExtentsTest() {
+    for (std::size_t i = 0; i < file_.size(); ++i) file_[i] = static_cast<std::byte>(i % 251);
+  }
+  std::span<const std::byte> bytes(const Extent& extent) const {
+    return std::span(file_).subspan(extent.offset, extent.length);
+  }
+  bool equal(std::span<const std::byte> found, const Extent& extent) const {
+    return std::ranges::equal(found, bytes(extent));
+  }
+
+  std::vector<std::byte> file_ = std::vector<std::byte>(1000);
+};
+
+TEST_F(KeptExtentsTest, WhatIsKeptIsFoundFromItsBegin) {
+  KeptExtents kept(100);
+  const Extent extent{.offset = 300, .length = 60};
+  EXPECT_FALSE(kept.holds(extent));
+  kept.keep(extent, bytes(extent));
+  EXPECT_TRUE(kept.holds(extent));
+  EXPECT_TRUE(equal(kept.at(300, 60), extent));
+  EXPECT_TRUE(equal(kept.at(300, 20), {.offset = 300, .length = 20}));
+  EXPECT_TRUE(kept.at(300, 61).empty());
+  EXPECT_TRUE(kept.at(301, 10).empty());
+}
+
+TEST_F(KeptExtentsTest, KeepsNoMoreThanItMay) {
+  KeptExtents kept(100);
+  for (std::uint64_t offset = 0; offset < 1000; offset += 40) {
+    kept.keep({.offset = offset, .length = 40}, bytes({.offset = offset, .length = 40}));
+  }
+  EXPECT_TRUE(kept.holds({.offset = 40, .length = 40}));
+  EXPECT_FALSE(kept.holds({.offset = 80, .length = 40}));
+  EXPECT_TRUE(kept.enabled());
+  EXPECT_FALSE(KeptExtents(0).enabled());
+}
+
+TEST_F(KeptExtentsTest, APlanThatLeavesThemOutIsCompleteWithThem) {
+  KeptExtents kept(100);
+  const Extent leaf{.offset = 500, .length = 50};
+  kept.keep(leaf, bytes(leaf));
+  std::vector<Extent> extents{{.offset = 700, .length = 30}, {.offset = 100, .length = 20}};
+  const ReadPlan plan = plan_reads(extents, 0);
+  std::vector<std::byte> memory(plan.bytes);
+  for (const PlannedRead& read : plan.reads) {
+    std::ranges::copy(bytes({read.offset, read.length}),
+                      memory.begin() + static_cast<std::ptrdiff_t>(read.place));
+  }
+  const PlannedBytes all(plan, memory, &kept);
+  for (const Extent& extent : {leaf, extents[1], leaf, extents[0], leaf, extents[1]}) {
+    EXPECT_TRUE(equal(all.at(extent.offset, extent.length), extent));
+  }
+  EXPECT_THROW(all.at(560, 5), IndexMismatch);
+  EXPECT_THROW(PlannedBytes(plan, memory).at(500, 50), IndexMismatch);
+}
+
+}  // namespace
+}  // namespace forebay
