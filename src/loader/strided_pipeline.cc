@@ -130,10 +130,11 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
 std::string StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
+  const std::uint64_t epoch = positions_of(segments) / entries_;
   return write_state({.fingerprint = identity_,
                       .coalesce = options_.coalesce,
                       .entries = entries_,
-                      .epoch = positions_of(segments) / entries_,
+                      .epoch = epoch,
                       .segments = std::move(segments)});
 }
 
