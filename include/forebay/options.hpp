@@ -136,8 +136,9 @@ struct LoaderOptions {
   int roots = 0;
   /// Windows in the stage at once: 2 read ahead while one is used, 1 shows all reading as waiting.
   int buffers = 2;
-  /// Memory for all buffers of a node; 0 = 1/8 of the node's memory or control-group limit, at most
-  /// 2.5 GiB. Pages are taken only when used.
+  /// Memory for all buffers of a node and, up to a quarter of it, for the index of the records; 0 =
+  /// 1/8 of the node's memory or control-group limit, at most 2.5 GiB. Pages are taken only when
+  /// used.
   std::uint64_t stage_bytes = 0;
   SharedMemoryKind stage = SharedMemoryKind::posix;
   /// How stored values are decoded: auto, datum, image, raw, bytes.

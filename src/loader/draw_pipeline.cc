@@ -120,7 +120,7 @@ StageShape DrawPipeline::stage_shape() const {
           .buffers = options_.buffers,
           .coalesce = 1,
           .entries = most_samples_,
-          .data_bytes = setup_.stage_bytes};
+          .data_bytes = buffer_budget()};
 }
 
 bool DrawPipeline::more() {

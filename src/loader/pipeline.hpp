@@ -75,6 +75,9 @@ class Pipeline {
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
 
+  /// What the index leaves of the memory for the buffers of this rank's stage.
+  std::uint64_t buffer_budget() const;
+
   // The order, as the derived class has it. Called in this order.
 
   /// Knows the data set. Collective.

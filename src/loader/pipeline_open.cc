@@ -211,6 +211,13 @@ void Pipeline::locate() {
                              .timeout = options_.patience_with_ranks()});
 }
 
+std::uint64_t Pipeline::buffer_budget() const {
+  if (!located_.memory) return setup_.stage_bytes;
+  const auto stages = static_cast<std::uint64_t>(node_->size() / group_->size());
+  const std::uint64_t index = located_.memory->bytes().size() / stages;
+  return setup_.stage_bytes - std::min(index, setup_.stage_bytes / 4);
+}
+
 void Pipeline::agree_on_values() {
   FirstRecord first;
   collectively(*comm_, [&] {

@@ -53,7 +53,7 @@ StageShape StridedPipeline::stage_shape() const {
           .buffers = options_.buffers,
           .coalesce = options_.coalesce,
           .entries = plan_->entries(),
-          .data_bytes = setup_.stage_bytes};
+          .data_bytes = buffer_budget()};
 }
 
 std::shared_ptr<ReadingList> StridedPipeline::reading_list() {
@@ -89,7 +89,7 @@ void StridedPipeline::outline() {
                                 .iterations = std::min(options_.coalesce, end_),
                                 .gap_limit = options_.gap_bytes,
                                 .first_value_bytes = first_value_bytes_,
-                                .buffer_bytes = setup_.stage_bytes / areas});
+                                .buffer_bytes = buffer_budget() / areas});
 }
 
 std::string StridedPipeline::order_text() const { return fmt::format("C = {}", options_.coalesce); }
