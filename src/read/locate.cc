@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/values.hpp"
 #include "core/log.hpp"
 #include "format/lmdb/leaf_index.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
@@ -159,7 +160,7 @@ Located locate_records(const LocateContext& context) {
     bytes = lmdb::required_bytes(*leaves.producer, facts);
   });
   collectively(context.world, [&] {
-    context.node.broadcast(std::as_writable_bytes(std::span(&bytes, 1)), 0);
+    share_value(context.node, bytes);
     located.memory = context.node.share(bytes, SharedMemoryKind::posix);
   });
   collectively(context.world, [&] {

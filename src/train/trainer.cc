@@ -9,31 +9,18 @@
 #include <utility>
 
 #include "comm/trace_of_ranks.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 
 namespace forebay {
 namespace {
 
-/// A seed that depends on all three numbers (the finalizer of SplitMix64 between them).
-std::uint64_t mix(std::uint64_t seed, std::uint64_t iteration, std::uint64_t rank) {
-  std::uint64_t state = seed;
-  for (const std::uint64_t number : {iteration, rank}) {
-    state += number + 0x9e3779b97f4a7c15U;
-    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9U;
-    state = (state ^ (state >> 27)) * 0x94d049bb133111ebU;
-    state ^= state >> 31;
-  }
-  return state;
-}
-
-/// One plain value of every rank, on all ranks.
-template <typename T>
-std::vector<T> from_all(Communicator& comm, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
+/// A seed that depends on all three numbers.
+std::uint64_t seed_of(std::uint64_t seed, std::uint64_t iteration, std::uint64_t rank) {
+  return mix(mix(seed + iteration + kGolden) + rank + kGolden);
 }
 
 }  // namespace
@@ -228,7 +215,7 @@ bool Trainer::compute() {
   {
     const PhaseTimer time = timer(Phase::forward);
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
-    network_->loss() = network_->forward(batch, mix(options_.seed, progress_.iteration, rank));
+    network_->loss() = network_->forward(batch, seed_of(options_.seed, progress_.iteration, rank));
   }
   const PhaseTimer time = timer(Phase::backward);
   network_->backward();
@@ -308,7 +295,7 @@ TestScore Trainer::test() {
   });
   Score all;
   // In the order of ranks, and in double precision: the same result in every run.
-  for (const Score& score : from_all(*comm_, mine)) {
+  for (const Score& score : gather_all(*comm_, mine)) {
     all.loss += score.loss;
     all.correct += score.correct;
   }
@@ -345,8 +332,8 @@ TrainReport Trainer::report() {
           .epochs = progress_.epoch,
           .loss = last_loss_,
           .test = last_test_,
-          .ranks = from_all(*comm_, breakdown_),
-          .loader = combine(from_all(*comm_, mine)),
+          .ranks = gather_all(*comm_, breakdown_),
+          .loader = combine(gather_all(*comm_, mine)),
           .explanation = training_set_->loader().explain()};
 }
 

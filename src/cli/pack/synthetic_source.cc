@@ -9,6 +9,7 @@
 #include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/source.hpp"
+#include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "format/record_source.hpp"
 
@@ -41,12 +42,7 @@ Preset find_preset(const Options& options) {
 }
 
 // SplitMix64, a generator whose whole state is a counter: any record is drawn on its own.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+std::uint64_t draw(std::uint64_t state) { return mix(state + kGolden); }
 
 class GeneratedSource final : public Source {
  public:
@@ -65,13 +61,13 @@ class GeneratedSource final : public Source {
 
   SourceRecord read(std::uint64_t index) override {
     Image image{.shape = preset_.shape, .pixels = std::vector<std::byte>(preset_.shape.bytes())};
-    const std::uint64_t stream = mix(mix(seed_) ^ index);
+    const std::uint64_t stream = draw(draw(seed_) ^ index);
     for (std::size_t at = 0; at < image.pixels.size(); at += sizeof(std::uint64_t)) {
-      const std::uint64_t word = mix(stream + at);
+      const std::uint64_t word = draw(stream + at);
       std::memcpy(image.pixels.data() + at, &word,
                   std::min(sizeof(word), image.pixels.size() - at));
     }
-    const auto label = static_cast<std::int32_t>(mix(~stream) % preset_.classes);
+    const auto label = static_cast<std::int32_t>(draw(~stream) % preset_.classes);
     return {.name = {}, .value = encoder_.encode(std::move(image), label)};
   }
 
