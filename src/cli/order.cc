@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,20 +16,10 @@
 #include "forebay/error.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
+#include "order/order_names.hpp"
 
 namespace forebay {
 namespace {
-
-const std::map<std::string, OrderKind> kKinds{{"grouped", OrderKind::grouped},
-                                              {"shuffled", OrderKind::shuffled},
-                                              {"in_memory", OrderKind::in_memory},
-                                              {"listed", OrderKind::listed}};
-const std::map<std::string, OrderEnd> kEnds{{"drop", OrderEnd::drop},
-                                            {"pad", OrderEnd::pad},
-                                            {"wrap", OrderEnd::wrap},
-                                            {"exact", OrderEnd::exact}};
-const std::map<std::string, ReuseScope> kScopes{
-    {"process", ReuseScope::process}, {"node", ReuseScope::node}, {"global", ReuseScope::global}};
 
 constexpr std::uint64_t kBatchOfARank = 32;
 constexpr std::uint64_t kListedUnasked = 64;
@@ -129,21 +118,26 @@ void show_order(OrderFlags flags) {
 }
 
 /// (CLI11 cannot hold an enum that has a to_string().)
-template <typename Enum>
+template <typename Enum, std::size_t N>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
-                        const std::map<std::string, Enum>& names, const std::string& help) {
+                        const Name<Enum> (&names)[N], const std::string& help) {
   std::vector<std::string> known;
-  for (const auto& one : names) known.push_back(one.first);
+  for (const auto& one : names) known.emplace_back(one.text);
+  std::ranges::sort(known);
   return app
       .add_option_function<std::string>(
-          name, [&value, &names](const std::string& text) { value = names.at(text); }, help)
+          name,
+          [&value, &names, name](const std::string& text) {
+            value = parse_name(name, text, names);
+          },
+          help)
       ->type_name("NAME")
       ->check(CLI::IsMember(known));
 }
 
 void add_order_options(CLI::App& app, OrderFlags& flags) {
   OrderOptions& order = flags.order;
-  flags.kind = add_choice(app, "--order", order.kind, kKinds,
+  flags.kind = add_choice(app, "--order", order.kind, kOrderKinds,
                           "Kind of order; without it, the one that the options below belong to");
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
   flags.ratio = app.add_option("--ratio", order.ratio,
@@ -156,10 +150,11 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
       ->capture_default_str();
   app.add_option("--batch", order.batch, "Samples of a global batch (default: 32 a rank)");
   app.add_option("--seed", order.seed, "Seed of the run")->capture_default_str();
-  add_choice(app, "--end", order.end, kEnds, "Tail of an epoch")->default_str("exact");
+  add_choice(app, "--end", order.end, kOrderEnds, "Tail of an epoch")->default_str("exact");
   app.add_option("--reuse", order.reuse, "How often samples are used before they are replaced")
       ->capture_default_str();
-  add_choice(app, "--reuse-scope", order.reuse_scope, kScopes, "Among whom they are recombined")
+  add_choice(app, "--reuse-scope", order.reuse_scope, kReuseScopes,
+             "Among whom they are recombined")
       ->default_str("process");
   app.add_option("--window", order.window, "Iterations in memory at once (shuffled, listed)")
       ->capture_default_str();

@@ -4,6 +4,7 @@
 
 #include "core/number_text.hpp"
 #include "loader/option_table.hpp"
+#include "order/order_names.hpp"
 
 namespace forebay {
 namespace {
@@ -12,17 +13,6 @@ constexpr Name<OrderName> kOrders[] = {
     {"strided", OrderName::strided},     {"grouped", OrderName::grouped},
     {"shuffled", OrderName::shuffled},   {"in_memory", OrderName::in_memory},
     {"in-memory", OrderName::in_memory}, {"listed", OrderName::listed},
-};
-constexpr Name<OrderEnd> kEnds[] = {
-    {"drop", OrderEnd::drop},
-    {"pad", OrderEnd::pad},
-    {"wrap", OrderEnd::wrap},
-    {"exact", OrderEnd::exact},
-};
-constexpr Name<ReuseScope> kScopes[] = {
-    {"process", ReuseScope::process},
-    {"node", ReuseScope::node},
-    {"global", ReuseScope::global},
 };
 
 double parse_ratio(std::string_view text) {
@@ -46,11 +36,12 @@ const std::array kEntries = {
     OptionEntry{{"seed", "N", "of the order: the same seed gives the same one (default 0)"},
                 [](LoaderOptions& o, std::string_view t) { o.seed = parse_count(t, "seed"); },
                 [](const LoaderOptions& o) { return std::to_string(o.seed); }},
-    OptionEntry{{"end", "NAME",
-                 "last batches of an epoch: exact (default: short ones), drop, pad (by the rank's "
-                 "own samples), wrap (by the epoch's first)"},
-                [](LoaderOptions& o, std::string_view t) { o.end = parse_name("end", t, kEnds); },
-                [](const LoaderOptions& o) { return std::string(to_string(o.end)); }},
+    OptionEntry{
+        {"end", "NAME",
+         "last batches of an epoch: exact (default: short ones), drop, pad (by the rank's "
+         "own samples), wrap (by the epoch's first)"},
+        [](LoaderOptions& o, std::string_view t) { o.end = parse_name("end", t, kOrderEnds); },
+        [](const LoaderOptions& o) { return std::string(to_string(o.end)); }},
     OptionEntry{{"group", "G", "samples that are read together, for grouped and in_memory"},
                 [](LoaderOptions& o, std::string_view t) { o.group = parse_count(t, "group", 1); },
                 [](const LoaderOptions& o) { return std::to_string(o.group); }},
@@ -69,7 +60,7 @@ const std::array kEntries = {
     OptionEntry{{"reuse-scope", "NAME",
                  "ranks among which they are recombined: process (default), node, global"},
                 [](LoaderOptions& o, std::string_view t) {
-                  o.reuse_scope = parse_name("reuse-scope", t, kScopes);
+                  o.reuse_scope = parse_name("reuse-scope", t, kReuseScopes);
                 },
                 [](const LoaderOptions& o) { return std::string(to_string(o.reuse_scope)); }},
     OptionEntry{

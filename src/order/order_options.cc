@@ -9,6 +9,7 @@
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
 #include "order/order_limits.hpp"
+#include "order/order_names.hpp"
 #include "order/round_plan.hpp"
 
 namespace forebay {
@@ -211,44 +212,10 @@ std::string OrderOptions::identity() const {
   return text;
 }
 
-std::string_view to_string(OrderKind kind) {
-  switch (kind) {
-    case OrderKind::grouped:
-      return "grouped";
-    case OrderKind::shuffled:
-      return "shuffled";
-    case OrderKind::in_memory:
-      return "in_memory";
-    case OrderKind::listed:
-      break;
-  }
-  return "listed";
-}
+std::string_view to_string(OrderKind kind) { return name_of(kind, kOrderKinds); }
 
-std::string_view to_string(OrderEnd end) {
-  switch (end) {
-    case OrderEnd::drop:
-      return "drop";
-    case OrderEnd::pad:
-      return "pad";
-    case OrderEnd::wrap:
-      return "wrap";
-    case OrderEnd::exact:
-      break;
-  }
-  return "exact";
-}
+std::string_view to_string(OrderEnd end) { return name_of(end, kOrderEnds); }
 
-std::string_view to_string(ReuseScope scope) {
-  switch (scope) {
-    case ReuseScope::process:
-      return "process";
-    case ReuseScope::node:
-      return "node";
-    case ReuseScope::global:
-      break;
-  }
-  return "global";
-}
+std::string_view to_string(ReuseScope scope) { return name_of(scope, kReuseScopes); }
 
 }  // namespace forebay

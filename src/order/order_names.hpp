@@ -1,0 +1,27 @@
+// What the kinds, ends and scopes of an order are called, in code, options and saved states.
+#pragma once
+
+#include "core/names.hpp"
+#include "forebay/epoch_order.hpp"
+
+namespace forebay {
+
+inline constexpr Name<OrderKind> kOrderKinds[] = {
+    {"grouped", OrderKind::grouped},
+    {"shuffled", OrderKind::shuffled},
+    {"in_memory", OrderKind::in_memory},
+    {"listed", OrderKind::listed},
+};
+inline constexpr Name<OrderEnd> kOrderEnds[] = {
+    {"drop", OrderEnd::drop},
+    {"pad", OrderEnd::pad},
+    {"wrap", OrderEnd::wrap},
+    {"exact", OrderEnd::exact},
+};
+inline constexpr Name<ReuseScope> kReuseScopes[] = {
+    {"process", ReuseScope::process},
+    {"node", ReuseScope::node},
+    {"global", ReuseScope::global},
+};
+
+}  // namespace forebay
