@@ -30,6 +30,7 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/order.hpp"
+#include "forebay/sample_seed.hpp"
 #include "forebay/statistics.hpp"
 
 namespace forebay {
@@ -44,10 +45,13 @@ struct Sample {
   std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
-  std::uint64_t seed = 0;      ///< for augmentation: see forebay/sample_seed.hpp
+  std::uint64_t run_seed = 0;
   std::span<const std::byte> key;
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
+
+  /// For augmentation. Worked out when asked for: delivering a sample does not pay for it.
+  std::uint64_t seed() const { return sample_seed(run_seed, epoch, id); }
 };
 
 /// This rank's share of one iteration. Movable; released at destruction. Release batches in the

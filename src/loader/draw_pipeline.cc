@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "comm/agreement.hpp"
-#include "forebay/sample_seed.hpp"
+#include "comm/values.hpp"
 #include "loader/list_file.hpp"
 #include "loader/state.hpp"
 #include "order/round_plan.hpp"
@@ -75,7 +75,7 @@ void DrawPipeline::read_list() {
     if (comm_->rank() == 0) ids = read_list_file(options_.list);
   });
   std::uint64_t count = ids.size();
-  comm_->broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);
+  share_value(*comm_, count);
   ids.resize(count);
   if (count > 0) comm_->broadcast(std::as_writable_bytes(std::span(ids)), 0);
   options_.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
@@ -213,7 +213,7 @@ Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
           .global = order.epoch() * order.size() + drawn.position,
           .epoch = order.epoch(),
           .position = 0,
-          .seed = sample_seed(options_.seed, order.epoch(), drawn.sample),
+          .run_seed = options_.seed,
           .key = stage_->key(entry),
           .value = stage_->value(entry),
           .repeat = drawn.repeat};

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "comm/values.hpp"
-#include "forebay/sample_seed.hpp"
 #include "loader/state.hpp"
 #include "read/coalesce.hpp"
 #include "read/handoff_reader.hpp"
@@ -121,7 +120,7 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
           .global = global,
           .epoch = epoch,
           .position = position,
-          .seed = sample_seed(options_.seed, epoch, entry.sample),
+          .run_seed = options_.seed,
           .key = stage_->key(entry),
           .value = stage_->value(entry),
           .repeat = false};

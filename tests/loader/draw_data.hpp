@@ -57,7 +57,7 @@ class DrawData {
       ASSERT_EQ(sample.epoch, order.epoch());
       ASSERT_EQ(sample.position, k);
       ASSERT_EQ(sample.repeat, draw.repeat);
-      ASSERT_EQ(sample.seed, sample_seed(order.options().seed, order.epoch(), draw.sample));
+      ASSERT_EQ(sample.seed(), sample_seed(order.options().seed, order.epoch(), draw.sample));
       ASSERT_EQ(text(sample.key), records_[draw.sample].key);
       ASSERT_EQ(text(sample.value), records_[draw.sample].value);
     }
