@@ -29,7 +29,7 @@ tsan() {
 
 fuzz() {
   configure fuzz -DFOREBAY_FUZZ_SECONDS="$fuzz_seconds"
-  build fuzz lmdb_fuzz datum_fuzz recipe_fuzz sidecar_fuzz npy_fuzz hdf5_fuzz
+  build fuzz fuzz_targets
   ctest --preset fuzz
 }
 

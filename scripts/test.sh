@@ -33,7 +33,7 @@ tsan() {
 
 fuzz() {
   configure fuzz
-  build fuzz lmdb_fuzz datum_fuzz recipe_fuzz sidecar_fuzz npy_fuzz hdf5_fuzz
+  build fuzz fuzz_targets
   ctest --preset fuzz
 }
 
