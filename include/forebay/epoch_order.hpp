@@ -4,13 +4,12 @@
 //
 // An epoch is a list of N samples. The data set is cut into units of consecutive samples:
 //
-//   kind       unit                 list of an epoch                          memory of a rank
-//   grouped    G samples or files   units permuted, samples permuted in each  one unit a buffer
-//   shuffled   k samples (keep)     units permuted, samples inside as stored  some batches
-//   in_memory  G samples or files   units permuted and dealt into rounds,     its part of the
-//   round,
-//                                   samples permuted over each round          read by all ranks
-//   listed     1 sample             the caller's                              some batches
+//   kind       unit                list of an epoch                          memory of a rank
+//   grouped    G samples or files  units permuted, samples permuted in each  one unit a buffer
+//   shuffled   k samples (keep)    units permuted, samples inside as stored  some batches
+//   in_memory  G samples or files  units permuted and dealt into rounds,     its part of the round,
+//                                  samples permuted over each round          read by all ranks
+//   listed     1 sample            the caller's                              some batches
 //
 // `grouped` is the asynchronous I/O strategy of Lee et al. (paper 003, III-A), `in_memory` the
 // entropy-aware opportunistic order of Zhu et al. (DeepIO, paper 004, III-C), `listed` its ordered

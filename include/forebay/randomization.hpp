@@ -4,13 +4,16 @@
 // papers/README.md does) compares the chance P(i) of the i-th sample of an epoch with that of a
 // full shuffle, 1 / (N - i):
 //
-//   RL = H / H_full     H = sum of log2(1 / P(i)) / (N - i)     H_full = sum of log2(N - i) / (N -
-//   i)
+//   RL = H / H_full     H = sum of log2(1 / P(i)) / (N - i)
+//                       H_full = sum of log2(N - i) / (N - i)
 //
-//   in_memory   P(i) = N_c / (N_f - N_c * r) * 1 / (N_mem - i mod N_mem), round r = floor(i /
-//   N_mem) shuffled    P(i) = 1 / ceil((N - i) / k), k neighbours kept together grouped     as
-//   in_memory with N_mem = P * G, N_c = P, N_f = N / G: at any time the batches of P
-//               ranks come from P groups, which were drawn from those that are left
+//   in_memory   P(i) = N_c / (N_f - N_c * r) * 1 / (N_mem - i mod N_mem)
+//               in round r = floor(i / N_mem)
+//
+//   shuffled    P(i) = 1 / ceil((N - i) / k), k neighbours kept together
+//
+//   grouped     as in_memory with N_mem = P * G, N_c = P, N_f = N / G: at any time the
+//               batches of P ranks come from P groups, drawn from those that are left
 //
 // Local shuffling does no harm while training takes fewer than N / subsets epochs (Meng et al.
 // 2019, as paper 003 uses it, IV-E): S < N / G with G the number of groups.
