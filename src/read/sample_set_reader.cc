@@ -40,7 +40,8 @@ SampleSetReader::SampleSetReader(SampleSetParts parts, ReadingList& list, Stage&
       list_(list),
       stage_(stage),
       root_(root),
-      turns_(turns) {}
+      turns_(turns),
+      decoded_before_(parts_.source->counters()) {}
 
 SampleSetReader::~SampleSetReader() {
   parts_.bulk->cancel();
@@ -255,8 +256,8 @@ ReadTotals SampleSetReader::totals() const {
   totals.source.requests = bulk.requests;
   totals.source.bytes_requested = bulk.bytes;
   const DecodeCounters decoded = parts_.source->counters();
-  totals.chunks_decoded = decoded.chunks;
-  totals.bytes_decoded = decoded.bytes_decoded;
+  totals.chunks_decoded = decoded.chunks - decoded_before_.chunks;
+  totals.bytes_decoded = decoded.bytes_decoded - decoded_before_.bytes_decoded;
   return totals;
 }
 

@@ -103,6 +103,7 @@ class SampleSetReader final : public PieceReader {
   int root_;
   Turns& turns_;
   ReadTotals totals_;
+  DecodeCounters decoded_before_;       ///< of the source, by others
   std::vector<std::uint32_t> touched_;  ///< files read from since they were last checked
 };
 
