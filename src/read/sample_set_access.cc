@@ -9,6 +9,7 @@
 #include "core/worker_pool.hpp"
 #include "format/sample_reader.hpp"
 #include "read/sample_set_reader.hpp"
+#include "storage/joined_file.hpp"
 
 namespace forebay {
 namespace {
@@ -46,7 +47,7 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
     throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",
                 {.file = path_});
   }
-  const Engine engine = storage_engine(setup, *source_->files().front());
+  const Engine engine = storage_engine(setup, *resolve(source_->whole(), 0).file);
   bulk_ = make_bulk_reader(source_->whole(), engine, bulk_options(options_, std::move(stop)));
   const std::uint64_t rows = rows_together(*source_);
   if (options_.order == OrderName::grouped && options_.group % rows != 0) {
@@ -60,7 +61,7 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
 DataFacts SampleSetAccess::facts() const {
   DataFacts facts{.entries = source_->entries(),
                   .stored_bytes = 0,
-                  .local = on_local_device(*source_->files().front()),
+                  .local = on_local_device(*resolve(source_->whole(), 0).file),
                   .assembled = !source_->packed(),
                   .files = {},
                   .fingerprint = source_->fingerprint().text};

@@ -237,6 +237,22 @@ TEST(SampleSets, FilesAreTheGroupsWhereNoSizeIsGiven) {
   });
 }
 
+TEST(SampleSets, MoreFilesThanMayBeOpenAreReadAllTheSame) {
+  TemporaryFolder folder;
+  const DrawData data =
+      hdf5_data(folder, "d", {kNative, kZipped}, std::vector<std::uint64_t>(200, 3));
+  for (const ReadEngine engine : {ReadEngine::pread, ReadEngine::uring}) {
+    LoaderOptions options{.batch = 25, .epochs = 1};
+    options.order = OrderName::shuffled;
+    options.engine = engine;
+    Loader loader = Loader::open(self_communicator(), data.path(), options);
+    const auto descriptors =
+        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+    EXPECT_LT(descriptors, 170);
+    expect_drawn(data, loader, options, 1, 0);
+  }
+}
+
 TEST(SampleSets, BatchesDecodeIntoOneArrayAField) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kPlain, kZipped}, {100});
