@@ -88,9 +88,8 @@ CodecOptions SampleSetAccess::codec(const CodecOptions& wanted) const {
               "leave --codec out", {.file = path_});
 }
 
-void SampleSetAccess::read_first(const RecordSink& sink) {
-  const std::uint64_t id = 0;
-  const SamplePlan plan = source_->plan({&id, 1});
+void SampleSetAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
+  const SamplePlan plan = source_->plan({&sample, 1});
   const auto reads = place_extents(plan.extents(), 0);
   std::vector<std::byte> memory(bytes_of(reads));
   std::vector<std::byte> scratch(plan.scratch_bytes());
@@ -103,7 +102,7 @@ void SampleSetAccess::read_first(const RecordSink& sink) {
     const auto field = plan.value(0, f, bytes, scratch);
     value.insert(value.end(), field.begin(), field.end());
   }
-  sink({.sample = 0, .key = {}, .value = value});
+  sink({.sample = sample, .key = {}, .value = value});
 }
 
 std::optional<ReadOutline> SampleSetAccess::outline(std::span<const SampleRun> runs,
