@@ -31,6 +31,7 @@ class DrawPipeline final : public Pipeline {
   void require_free_buffers() const override;
   Delivery take() override;
   std::uint64_t needed() const override { return number_; }
+  std::uint64_t needed_end() const override;
 
   void read_list();
   OrderOptions order_options() const;

@@ -85,7 +85,12 @@ std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& 
   } else {
     pipeline = std::make_shared<DrawPipeline>(path, options, trace);
   }
-  pipeline->open(comm);
+  try {
+    pipeline->open(comm);
+  } catch (...) {
+    pipeline->close();  // its threads use what derived classes have
+    throw;
+  }
   return pipeline;
 }
 
@@ -96,10 +101,12 @@ void Pipeline::open(Communicator& comm) {
   agree_on_data();
   locate();
   agree_on_values();
+  if (options_.decode) plan_decoding();
   make_order();
   make_stage();
   make_stagger();
   collectively(*comm_, [&] { start(); });
+  if (options_.decode) start_decoding();
   figures_.open_seconds = static_cast<double>(now_ns() - opened_ns_) * 1e-9;
 }
 
@@ -212,10 +219,11 @@ void Pipeline::locate() {
 }
 
 std::uint64_t Pipeline::buffer_budget() const {
-  if (!located_.memory) return setup_.stage_bytes;
+  const std::uint64_t budget = budget_beside_arrays();
+  if (!located_.memory) return budget;
   const auto stages = static_cast<std::uint64_t>(node_->size() / group_->size());
   const std::uint64_t index = located_.memory->bytes().size() / stages;
-  return setup_.stage_bytes - std::min(index, setup_.stage_bytes / 4);
+  return budget - std::min(index, budget / 4);
 }
 
 void Pipeline::agree_on_values() {
