@@ -161,7 +161,9 @@ struct LoaderOptions {
   /// come out of `stage_bytes`, of which they may take half: fewer are decoded ahead where more do
   /// not fit.
   unsigned decode_ahead = 2;
-  /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case.
+  /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. With
+  /// skip the fields are those of the first of the first thousand samples that tells them; declare
+  /// `schema` where that may be the odd one.
   Undecodable undecodable = Undecodable::fail;
   /// Works out the plan of the first window at open, for Loader::plan().
   bool explain = false;

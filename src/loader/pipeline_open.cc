@@ -48,6 +48,38 @@ FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value)
   return first;
 }
 
+// Where undecodable samples are skipped, the first may be one of them.
+constexpr std::uint64_t kMostTried = 1000;
+
+/// The codec for values like `value`; where that throws what is about the value, or only finds that
+/// it is no value of a known kind, nothing.
+std::shared_ptr<const Codec> try_codec(const CodecOptions& options,
+                                       std::span<const std::byte> value) {
+  try {
+    auto codec = make_codec(options, value);
+    const bool told = !codec->schema().fields.empty() || options.codec == "bytes";
+    return told ? codec : nullptr;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported) return {};
+    throw;
+  }
+}
+
+/// The first sample from which the codec can be told, in place of the first of all.
+void look_for_decodable(OpenedData& data, const CodecOptions& options, FirstRecord& first) {
+  if (try_codec(options, std::as_bytes(std::span(first.value)))) return;
+  const std::uint64_t tried = std::min(data.source->entries(), kMostTried);
+  bool found = false;
+  data.source->seek(0);
+  for (std::uint64_t sample = 0; sample < tried && !found; ++sample) {
+    data.source->read(1, [&](const Record& record) {
+      found = try_codec(options, record.value) != nullptr;
+      if (found) first.value = text_of(record.value);
+    });
+  }
+  data.source->check_unchanged();
+}
+
 /// What all ranks tell each other of where they are.
 struct RankPlace {
   int leader = 0;   ///< the global rank of its group's rank 0
@@ -231,6 +263,9 @@ void Pipeline::agree_on_values() {
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
     first = look_at_first(data_, located_.index.get(), needs_first_value(options_));
+    if (needs_first_value(options_) && options_.undecodable == Undecodable::skip) {
+      look_for_decodable(data_, {options_.codec, options_.schema}, first);
+    }
   });
   // Two builds of one shape have the same fingerprint; their content differs.
   first_value_bytes_ = first.value_bytes;
