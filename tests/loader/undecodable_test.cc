@@ -94,7 +94,7 @@ TEST(Undecodable, SevenOfFortySamplesOnOneRankAreLeftOutAndListed) {
   // Rank 2 of 4 has the positions 4 and 5 of each batch of 8: two of its batches stay empty.
   const DecodedData data(folder.file("data"), 40, {4, 5, 12, 20, 21, 28, 37});
   Warnings warnings;
-  const Outcome outcome = run(data, data.decoding({.batch = 8, .epochs = 2}), 4);
+  const Outcome outcome = run(data, data.decoding({.batch = 8, .coalesce = 1, .epochs = 2}), 4);
   EXPECT_EQ(outcome.iterations[0], 10U);
   expect_all_but_the_bad(data, outcome, 2, 2);
   EXPECT_EQ(warnings.messages().size(), 7U) << "each once, in two epochs";
