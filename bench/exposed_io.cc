@@ -9,6 +9,7 @@
 // ranks may be more than cores.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -34,6 +35,7 @@ struct Result {
   double read = 0;     ///< seek and read, of the reading thread
   double exposed = 0;  ///< I/O alone, the first buffer included
   double first = 0;    ///< of that, for the first batch
+  double longest = 0;  ///< single call of next(), but for the first
   double decode = 0;
   double exposed_decode = 0;
   std::uint64_t batches = 0;
@@ -62,11 +64,17 @@ Result iterate(const std::shared_ptr<forebay::Communicator>& world, const std::s
   auto loader = forebay::Loader::open(world, directory, options);
   Result result;
   const double begin = forebay::now_seconds();
+  double asked = begin;
   while (const auto batch = loader.next()) {
-    if (result.batches++ == 0) result.first = loader.statistics().exposed_seconds;
     const double started = forebay::now_seconds();
+    if (result.batches++ == 0) {
+      result.first = loader.statistics().exposed_seconds;
+    } else {
+      result.longest = std::max(result.longest, started - asked);
+    }
     if (compute.count() > 0) std::this_thread::sleep_for(compute);
-    result.computed += forebay::now_seconds() - started;
+    asked = forebay::now_seconds();
+    result.computed += asked - started;
   }
   result.elapsed = forebay::now_seconds() - begin;
   const auto figures = loader.statistics();
@@ -104,9 +112,9 @@ void run(const std::vector<std::string>& words) {
   for (const Result& rank : all) {
     text += fmt::format(
         R"({}{{"elapsed":{:.5f},"computed":{:.5f},"read":{:.5f},"exposed":{:.6f},"first":{:.6f},)"
-        R"("decode":{:.5f},"exposed_decode":{:.6f},"batches":{},"requested":{}}})",
+        R"("longest":{:.6f},"decode":{:.5f},"exposed_decode":{:.6f},"batches":{},"requested":{}}})",
         text.empty() ? "" : ",", rank.elapsed, rank.computed, rank.read, rank.exposed, rank.first,
-        rank.decode, rank.exposed_decode, rank.batches, rank.requested);
+        rank.longest, rank.decode, rank.exposed_decode, rank.batches, rank.requested);
   }
   fmt::print("{{\"ranks\":[{}]}}\n", text);
 }

@@ -31,7 +31,8 @@ class DrawPipeline final : public Pipeline {
   void require_free_buffers() const override;
   Delivery take() override;
   std::uint64_t needed() const override { return number_; }
-  std::uint64_t needed_end() const override;
+  std::optional<std::uint64_t> needed_end() const override { return needed_buffers(); }
+  std::uint64_t needed_buffers() const;
 
   void read_list();
   OrderOptions order_options() const;

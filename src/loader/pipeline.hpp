@@ -96,8 +96,9 @@ class Pipeline : private BatchSource {
   virtual Delivery take() = 0;
   /// What the next iteration needs is published from here on,
   virtual std::uint64_t needed() const = 0;
-  /// and up to here. After more().
-  virtual std::uint64_t needed_end() const = 0;
+  /// and up to here; take() does not wait when that is. Nothing where it cannot be told: then no
+  /// batch is decoded before it is asked for. After more().
+  virtual std::optional<std::uint64_t> needed_end() const { return std::nullopt; }
   /// After all that was taken, also of batches that wait to be delivered.
   std::string state() const override = 0;
 

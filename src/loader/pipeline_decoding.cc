@@ -113,11 +113,12 @@ Delivery Pipeline::wait_for_decoding(DecodeLine::Lock& lock) {
 // Held batches keep their buffers from being filled, those in the line among them.
 std::optional<std::uint64_t> Pipeline::next_needs() {
   if (!more()) return std::nullopt;
-  const std::uint64_t end = needed_end();
+  const auto end = needed_end();
+  if (!end) return std::nullopt;
   const std::uint64_t oldest = held_.empty() ? needed() : held_.front().from;
   const std::uint64_t coalesce = stage_->shape().coalesce;
   const auto buffers = static_cast<std::uint64_t>(options_.buffers);
-  if (end > oldest && (end - 1) / coalesce >= oldest / coalesce + buffers) return std::nullopt;
+  if (*end > oldest && (*end - 1) / coalesce >= oldest / coalesce + buffers) return std::nullopt;
   return end;
 }
 

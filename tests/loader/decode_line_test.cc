@@ -165,6 +165,11 @@ class DecodeLineTest : public testing::Test {
     return line_->pop().iteration;
   }
 
+  std::string state() {
+    const auto lock = line_->lock();
+    return line_->state();
+  }
+
   FakeSource source_;
   std::unique_ptr<DecodeLine> line_;
 };
@@ -173,12 +178,12 @@ TEST_F(DecodeLineTest, RunsAheadAsFarAsToldAndHandsOnInOrder) {
   start(3);
   allow(10, 10);
   EXPECT_TRUE(takes(3));
-  EXPECT_EQ(line_->state(), "0") << "nothing was given out";
+  EXPECT_EQ(state(), "0") << "nothing was given out";
   EXPECT_EQ(pop(), 0U);
   EXPECT_TRUE(takes(4));
-  EXPECT_EQ(line_->state(), "1");
+  EXPECT_EQ(state(), "1");
   for (std::uint64_t i = 1; i < 10; ++i) EXPECT_EQ(pop(), i);
-  EXPECT_EQ(line_->state(), "10");
+  EXPECT_EQ(state(), "10");
 }
 
 TEST_F(DecodeLineTest, TakesWhatIsInTheStageAndNothingElse) {
