@@ -206,10 +206,12 @@ const StridedOrder& Pipeline::order() const {
 }
 
 std::string Pipeline::explain() const {
-  return fmt::format(
+  std::string text = fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
       entries_, options_.batch, comm_->size(), order_text(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+  if (line_) text += decoding_text();
+  return text;
 }
 
 std::string Pipeline::plan(bool json) const {

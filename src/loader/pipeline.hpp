@@ -163,6 +163,7 @@ class Pipeline : private BatchSource {
   void plan_decoding();
   void start_decoding();
   void stop_decoding();
+  std::string decoding_text() const;
   std::optional<Delivery> next_decoded();
   Delivery wait_for_decoding(DecodeLine::Lock& lock);
   DecodeLine::Lock lock_order() const;

@@ -67,6 +67,11 @@ void Pipeline::stop_decoding() {
   for (; !line_->empty(); held_.pop_back()) line_->drop_last();
 }
 
+std::string Pipeline::decoding_text() const {
+  return fmt::format("; decoded by {} threads, {} batches ahead, in arrays of {}",
+                     line_->pool().threads(), line_->ahead(), format_bytes(arrays_bytes_));
+}
+
 DecodeLine::Lock Pipeline::lock_order() const { return line_ ? line_->lock() : DecodeLine::Lock(); }
 
 std::string Pipeline::delivered_state() const {
