@@ -84,7 +84,7 @@ TEST(LoaderOptions, EveryOptionIsDocumented) {
 
 TEST(LoaderOptions, FilesAreOptionsLikeOthers) {
   const std::string text =
-      "batch=8,decode-threads=3,schema=x:f32[],format=raw,header-bytes=12,record-bytes=40,"
+      "batch=8,schema=x:f32[],decode-threads=3,format=raw,header-bytes=12,record-bytes=40,"
       "big-endian=on";
   const LoaderOptions options = LoaderOptions::parse(text);
   EXPECT_EQ(options.format, "raw");
