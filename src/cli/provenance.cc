@@ -51,7 +51,10 @@ struct ProvenanceCommand {
 
 std::string sidecar_file(const ProvenanceCommand& command) {
   if (!command.sidecar.empty()) return command.sidecar;
-  return lmdb::sidecar_path(lmdb::resolve_dataset_path(command.path));
+  const std::string beside = lmdb::sidecar_path(lmdb::resolve_dataset_path(command.path));
+  if (!beside.empty()) return beside;
+  throw Error(ErrorKind::usage, "nothing is kept beside data on this storage",
+              "name a place for the sidecar with --sidecar", {.file = command.path});
 }
 
 /// Calls `work` and returns the seconds that it took.
