@@ -69,6 +69,15 @@ void require_path(const std::string& path) {
               "check the path, and that this node sees the file", where);
 }
 
+/// One line of printable text, whatever the plug-in has written.
+std::string as_line(std::string text) {
+  text.resize(std::min(text.size(), kErrorBytes));
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
 /// The members that the plug-in knows of, once it is clear that it has those that it must have.
 forebay_storage_plugin checked_copy(const forebay_storage_plugin& table, const std::string& path) {
   const Where where{.file = path};
@@ -98,7 +107,7 @@ std::string checked_scheme(const char* scheme, const std::string& path) {
   std::string text(scheme == nullptr ? "" : scheme, length);
   if (is_scheme(text)) return text;
   throw Error(ErrorKind::usage,
-              fmt::format("the storage plug-in serves no usable scheme: '{}'", printable_key(text)),
+              fmt::format("the storage plug-in serves no usable scheme: '{}'", as_line(text)),
               "a scheme is a small letter, then small letters, digits, '+', '-' or '.'",
               {.file = path});
 }
@@ -114,15 +123,6 @@ ErrorKind kind_of(int code) {
     default:
       return ErrorKind::io;
   }
-}
-
-/// One line of printable text, whatever the plug-in has written.
-std::string as_line(std::string text) {
-  text.resize(std::min(text.size(), kErrorBytes));
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
 }
 
 std::string reason_in(std::array<char, kErrorBytes>& buffer, int code) {

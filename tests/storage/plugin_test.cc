@@ -47,7 +47,7 @@ class Plugin : public ::testing::Test {
   }
   void expect_io_error_on_read(const std::string& mode, const std::string& text) const {
     std::vector<std::byte> out(40000);
-    const Error error = error_of([&] { open(mode)->read(10000, out); });
+    const Error error = error_of([&] { open(mode)->read(20000, out); });
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_THAT(error.what(), HasSubstr(text));
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
