@@ -17,10 +17,7 @@ class ThreadFile final : public CommonFile {
   ThreadFile(std::shared_ptr<Communicator> comm, const std::string& path)
       : comm_(std::move(comm)), file_(open_file(path, Engine::pread)) {}
 
-  void read_all(std::span<const FilePiece> pieces) override {
-    for (const FilePiece& piece : pieces) read(piece.offset, piece.into);
-    comm_->barrier();
-  }
+  void read_all(std::span<const FilePiece> pieces) override;
   /// What is behind the end of the file is left as it is.
   std::uint64_t read(std::uint64_t offset, std::span<std::byte> into) override;
   std::string describe() const override { return "plain reads in the place of MPI-IO"; }

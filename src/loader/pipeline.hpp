@@ -25,6 +25,7 @@
 #include "forebay/trace.hpp"
 #include "read/extent_reader.hpp"
 #include "read/locate.hpp"
+#include "read/mpiio_reader.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
 #include "read/root_map.hpp"
@@ -109,6 +110,7 @@ class Pipeline {
   std::unique_ptr<PieceReader> read_extents(RecordSource& source, ReadingList& list, Turns& turns,
                                             PrepareIndex prepare, std::function<void()> leave);
   GiveUp give_up() const;
+  std::function<void()> leave_all(std::function<void()> leave) const;
 
   /// A batch that the consumer has not released.
   struct Held {
@@ -126,9 +128,10 @@ class Pipeline {
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   int local_rank_ = 0;                   ///< in the group
   ReadSetup setup_;
-  OpenedData data_;               ///< of a root, until its reading thread takes it
-  Located located_;               ///< likewise
-  std::uint64_t keep_bytes_ = 0;  ///< see ExtentReaderParts
+  OpenedData data_;                              ///< of a root, until its reading thread takes it
+  Located located_;                              ///< likewise
+  std::unique_ptr<BulkReader> collective_bulk_;  ///< likewise, where roots read together
+  std::uint64_t keep_bytes_ = 0;                 ///< see ExtentReaderParts
   std::uint64_t entries_ = 0;
   std::uint64_t stored_bytes_ = 0;
   bool local_data_ = false;              ///< on a device of rank 0's node
@@ -144,9 +147,11 @@ class Pipeline {
   void open(Communicator& comm);
   void connect(Communicator& comm);
   void adapt_to_thread_level();
+  void require_threads_for_mpiio() const;
   void find_groups();
   void start_progress();
   void open_data();
+  void open_mpiio();
   void agree_on_data();
   void require_same_data(const std::string& fingerprint) const;
   void locate();
@@ -175,6 +180,8 @@ class Pipeline {
   // Last, so that they end before what they use.
   std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
+  std::shared_ptr<CommonSteps> steps_;  ///< of a root, where roots read together
+  ProgressThread::Registration steps_served_;
   std::unique_ptr<RootReader> reader_;  ///< of a root
 };
 

@@ -1,6 +1,8 @@
 // The reading side of a Pipeline: what a root's thread is made of, and how it is told in words.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "loader/pipeline.hpp"
 #include "read/walk_reader.hpp"
 
@@ -50,12 +52,23 @@ std::unique_ptr<PieceReader> Pipeline::read_extents(RecordSource& source, Readin
   ExtentReaderParts parts{.source = &source,
                           .index = std::move(located_.index),
                           .prepare = std::move(prepare),
-                          .leave = std::move(leave),
+                          .leave = leave_all(std::move(leave)),
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); },
                           .bulk = std::move(data_.bulk),
+                          .own = nullptr,
                           .gap_bytes = options_.gap_bytes,
                           .keep_bytes = keep_bytes_};
+  if (collective_bulk_) parts.own = std::exchange(parts.bulk, std::move(collective_bulk_));
   return std::make_unique<ExtentReader>(std::move(parts), list, *stage_, root_, turns);
+}
+
+/// Tells others that this root reads no more: those in `leave`, and those it reads with.
+std::function<void()> Pipeline::leave_all(std::function<void()> leave) const {
+  if (!steps_) return leave;
+  return [leave = std::move(leave), steps = steps_] {
+    steps->leave();
+    if (leave) leave();
+  };
 }
 
 std::string Pipeline::describe() const {
@@ -65,8 +78,9 @@ std::string Pipeline::describe() const {
                        : fmt::format("{} of {} ranks on this node reads for all, ", setup_.roots,
                                      group_->size());
   text += located_.how.empty() ? fmt::format("locate {}", to_string(setup_.locate)) : located_.how;
-  text += data_.bulk ? fmt::format(", {}", data_.bulk->describe())
-                     : fmt::format(", engine {}", to_string(setup_.engine));
+  const BulkReader* bulk = collective_bulk_ ? collective_bulk_.get() : data_.bulk.get();
+  text += bulk != nullptr ? fmt::format(", {}", bulk->describe())
+                          : fmt::format(", engine {}", to_string(setup_.engine));
   if (!setup_.why.empty()) text += fmt::format(" ({})", setup_.why);
   if (roots_->size() > 1) text += fmt::format(", turns: {}", stagger_->describe());
   return text;

@@ -72,6 +72,32 @@ void read_alone(ReadSetup& setup) {
   if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
 }
 
+[[noreturn]] void refuse_mpiio(const std::string& happened, const std::string& remedy) {
+  throw Error(ErrorKind::usage, happened, remedy);
+}
+
+/// Behind all else that shapes `setup`.
+void choose_mpiio(ReadSetup& setup, const LoaderOptions& options) {
+  if (setup.engine != ReadEngine::mpiio) return;
+  if (!setup.reads_extents()) {
+    refuse_mpiio(fmt::format("engine mpiio reads extents, and locate {} finds none",
+                             to_string(setup.locate)),
+                 "use --locate scan or provenance, or a strategy from lmm-dio on");
+  }
+  const bool wanted = options.mpiio == MpiioMode::collective;
+  if (wanted && setup.alone) {
+    refuse_mpiio("reading together needs the strided order",
+                 "use --mpiio independent, or --order strided");
+  }
+  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && !setup.alone);
+  const bool turns = options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
+  if (turns && setup.collective) {
+    refuse_mpiio("roots that read together take no turns",
+                 "use --mpiio independent, or no --stagger");
+  }
+  if (setup.collective) setup.stagger = kNoStagger;
+}
+
 }  // namespace
 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
@@ -96,6 +122,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }
+  choose_mpiio(setup, options);
   return setup;
 }
 
@@ -124,6 +151,7 @@ OpenedData open_mapped(ReadSetup& setup, const std::string& path) {
 Engine storage_engine(ReadSetup& setup, const File& file) {
   if (setup.engine == ReadEngine::mmap) return Engine::mmap;
   if (setup.engine == ReadEngine::pread) return Engine::pread;
+  if (setup.engine == ReadEngine::mpiio) return Engine::pread;  // until MPI has opened the file
   if (setup.engine == ReadEngine::uring) return Engine::uring;
   const EngineChoice choice = choose_engine(file);
   setup.engine = choice.engine == Engine::uring ? ReadEngine::uring : ReadEngine::pread;
