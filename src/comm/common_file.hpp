@@ -30,7 +30,8 @@ class CommonFile {
   /// does not come: see CommonSteps. Throws io on the rank that MPI tells of it. Whether the file
   /// was long enough MPI does not tell: compare its size afterwards.
   virtual void read_all(std::span<const FilePiece> pieces) = 0;
-  /// Reads as many bytes as there are. Local; by any number of threads where concurrent().
+  /// Reads as many bytes as there are. Local; by any number of threads where concurrent(). Not
+  /// once read_all() was called, which changes what MPI shows of the file.
   virtual std::uint64_t read(std::uint64_t offset, std::span<std::byte> into) = 0;
   /// By what the bytes come, in words.
   virtual std::string describe() const = 0;
