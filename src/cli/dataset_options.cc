@@ -4,6 +4,7 @@
 
 #include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -17,7 +18,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 void add_dataset_options(CLI::App& app, DatasetOptions& options) {
-  app.add_option("DATASET", options.path, "LMDB directory or file; '#NAME' picks a named database")
+  app.add_option("DATASET", options.path,
+                 "LMDB directory or file, or a URL of one; '#NAME' picks a named database")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
       ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}))
@@ -30,9 +32,14 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   app.add_flag("--json", options.json, "Print the result as JSON");
 }
 
+Engine usable_engine(const std::string& path, Engine engine) {
+  return is_foreign(path) && !path.starts_with("mem://") ? Engine::pread : engine;
+}
+
 lmdb::Database open_dataset(const DatasetOptions& options) {
+  const Engine engine = usable_engine(options.path, options.engine);
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(options.path);
-  return lmdb::Database::open(lmdb::open_snapshot(path, options.engine), path.name, true);
+  return lmdb::Database::open(lmdb::open_snapshot(path, engine), path.name, true);
 }
 
 std::shared_ptr<const Codec> codec_of_first(lmdb::Database& database, const CodecOptions& options) {

@@ -24,6 +24,9 @@ struct DatasetOptions {
 /// DATASET, --codec, --schema, --engine, --json.
 void add_dataset_options(CLI::App& app, DatasetOptions& options);
 
+/// `engine`, or pread where nothing can be mapped: on the storage of a plug-in.
+Engine usable_engine(const std::string& path, Engine engine);
+
 /// Opens the data set; a main database that only holds named ones opens too, with no records.
 /// Throws as lmdb::Database::open.
 lmdb::Database open_dataset(const DatasetOptions& options);

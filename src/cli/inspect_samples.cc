@@ -173,7 +173,7 @@ bool wants_inspect_samples(const std::string& path, const InspectSamplesOptions&
 }
 
 void inspect_samples(const DatasetOptions& dataset, InspectSamplesOptions options) {
-  options.samples.engine = dataset.engine;
+  options.samples.engine = usable_engine(dataset.path, dataset.engine);
   options.samples.schema = dataset.codec.schema;
   const auto source = open_samples(dataset.path, options.samples);
   if (!options.dump.empty()) return dump(*source, options);

@@ -17,6 +17,7 @@
 #include "comm/trace_of_ranks.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -36,7 +37,8 @@ struct SamplesFlags {
 void refuse_to_overwrite(const std::string& dataset, const std::string& output) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  for (const fs::path& data : {fs::path(dataset), fs::path(dataset) / "data.mdb"}) {
+  const fs::path named = without_file_scheme(dataset);
+  for (const fs::path& data : {named, named / "data.mdb"}) {
     if (output.empty() || !fs::equivalent(data, output, ignored)) continue;
     throw Error(ErrorKind::usage, "the output would overwrite the data set", "name another file",
                 {.file = output});

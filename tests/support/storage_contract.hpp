@@ -83,8 +83,8 @@ class CommonDatabase {
 };
 
 inline void check_mpiio_gives_every_sample(const std::shared_ptr<Communicator>& comm) {
-  const CommonDatabase data(*comm, LmdbBuilder().random_order(900).values(0, 9000));
-  const std::string mpiio = "batch=32,epochs=2,stage-bytes=64MiB,engine=mpiio,";
+  const CommonDatabase data(*comm, LmdbBuilder().random_order(400).values(0, 9000));
+  const std::string mpiio = "batch=32,epochs=1,stage-bytes=64MiB,engine=mpiio,";
   for (const char* rest :
        {"mpiio=collective,coalesce=3",
         "mpiio=collective,locate=scan,roots=2,coalesce=4,gap-bytes=0",
