@@ -15,7 +15,7 @@ endif()
 
 set(FOREBAY_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Forebay)
 install(DIRECTORY include/forebay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING
-        PATTERN *.hpp)
+        PATTERN *.hpp PATTERN *.h)
 install(TARGETS forebay EXPORT ForebayTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT ForebayTargets NAMESPACE Forebay:: DESTINATION ${FOREBAY_PACKAGE_DIR}
         FILE ForebayTargets-${FOREBAY_MPI}.cmake)

@@ -27,7 +27,7 @@ NEEDS["cli"].add("sync")
 # The room behind each public header.
 PUBLIC = {
     "error": "core", "log": "core", "statistics": "core", "trace": "core",
-    "storage": "storage",
+    "storage": "storage", "storage_plugin": "storage",
     "dataset": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
     "communicator": "comm", "mpi": "comm",
@@ -47,7 +47,7 @@ def includes(path):
 
 
 def public_room(include):
-    return PUBLIC.get(include.removeprefix("forebay/").removesuffix(".hpp"))
+    return PUBLIC.get(pathlib.PurePosixPath(include).stem)
 
 
 def fault_in_room(room, quoted, include):

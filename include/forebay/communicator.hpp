@@ -70,6 +70,8 @@ class SharedCounter {
 
 /// Memory of every rank that all ranks read from: internal, for the exchange of samples.
 class RemoteMemory;
+/// A file that ranks read together: internal, for MPI-IO.
+class CommonFile;
 
 class Communicator {
  public:
@@ -103,6 +105,8 @@ class Communicator {
   /// rank's part of the communicator, as split_by_node() gives it.
   virtual std::unique_ptr<RemoteMemory> expose(Communicator& node, std::size_t bytes,
                                                SharedMemoryKind kind) = 0;
+  /// Opens a file for reading it together: through MPI-IO, where there is MPI. Throws io.
+  virtual std::unique_ptr<CommonFile> open_together(const std::string& path) = 0;
 
   // Local. Messages outside the collective flow, for failure notices: delivery is not confirmed.
   virtual void send_notice(int to, std::span<const std::byte> message) = 0;

@@ -56,7 +56,14 @@ enum class Locate : std::uint8_t {
 };
 
 /// How the reader of a root gets bytes.
-enum class ReadEngine : std::uint8_t { automatic, mmap, pread, uring };
+enum class ReadEngine : std::uint8_t { automatic, mmap, pread, uring, mpiio };
+
+/// How engine mpiio reads. It needs MPI_THREAD_MULTIPLE, and records that are located as extents.
+enum class MpiioMode : std::uint8_t {
+  automatic,    ///< collective where it is possible
+  collective,   ///< the reads of all roots in one call: strided order, no staggering
+  independent,  ///< each root by itself
+};
 
 /// How roots take turns at the file system.
 enum class StaggerBy : std::uint8_t {
@@ -128,6 +135,8 @@ struct LoaderOptions {
   Locate locate = Locate::automatic;
   /// automatic: what the strategy says, or the nearest that the file system and kernel allow.
   ReadEngine engine = ReadEngine::automatic;
+  /// Of engine mpiio.
+  MpiioMode mpiio = MpiioMode::automatic;
   /// Past the page cache (O_DIRECT), with engine uring.
   bool direct = false;
   /// Reads in flight a root, and their largest size; 0 = what suits the engine.
@@ -214,6 +223,7 @@ std::string_view to_string(OrderName order);
 std::string_view to_string(Strategy strategy);
 std::string_view to_string(Locate locate);
 std::string_view to_string(ReadEngine engine);
+std::string_view to_string(MpiioMode mode);
 std::string_view to_string(StaggerBy by);
 std::string_view to_string(Undecodable what);
 

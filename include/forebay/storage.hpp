@@ -55,13 +55,39 @@ class File {
   virtual FileCounters counters() const = 0;
 };
 
-/// Opens `path` read-only, taking no lock.
+/// Opens `path` read-only, taking no lock. A path may be a URL:
+///
+///   file://PATH    the file PATH, as without "file://"
+///   mem://NAME     bytes that keep_in_memory() was given in this process
+///   mem:///PATH    the file /PATH, read into memory whole; once, while anybody has it open
+///   SCHEME://NAME  what the plug-in for SCHEME opens (forebay/storage_plugin.h, docs/storage.md)
+///
+/// Nothing in a URL is escaped. A file whose name looks like a URL is called "./NAME".
 /// The mmap engine falls back to nothing: where a file system refuses to map, the Error names the
 /// call and the file system and advises `--engine pread`.
-/// Throws not_found, io (permission and device), usage (a directory), unsupported (cannot map).
+/// Throws not_found (also for a scheme that nobody serves: the message lists those that are),
+/// io (permission and device), usage (a directory, more than fits into memory), unsupported (cannot
+/// map; the files of plug-ins never can).
 std::shared_ptr<const File> open_file(const std::string& path, Engine engine);
 
 /// A File over bytes that the caller provides (copied).
 std::shared_ptr<const File> memory_file(std::string name, std::span<const std::byte> bytes);
+
+/// Makes a copy of `bytes` what "mem://NAME" opens in this process, from now until forget_memory()
+/// or another call for that name. Files that are open keep what they have. Local, thread-safe.
+/// Throws usage for a name that is empty or begins with '/'.
+void keep_in_memory(const std::string& name, std::span<const std::byte> bytes);
+void forget_memory(const std::string& name);
+
+/// Loads the storage plug-in (forebay/storage_plugin.h) in the shared object `path`, an absolute
+/// path, and returns the scheme that it serves from now on, until the process ends. Loading one
+/// twice does no harm. Those in the environment variable FOREBAY_STORAGE_PLUGINS (absolute paths,
+/// separated by colons) are loaded by themselves when a scheme is not known yet.
+///
+/// Plug-ins belong to the process, as dlopen() and what they connect to do. Local, thread-safe; a
+/// child of fork() keeps them.
+/// Throws not_found, usage (not absolute, a scheme that is taken), unsupported (no plug-in, another
+/// version, members missing), and what the plug-in's init reports.
+std::string load_storage_plugin(const std::string& path);
 
 }  // namespace forebay

@@ -7,6 +7,7 @@
 #include "forebay/error.hpp"
 #include "read/open_access.hpp"
 #include "read/sample_set_access.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -21,7 +22,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   app.add_option("DATASET", options.path,
-                 "LMDB directory or file, either with '#NAME' for a named database; or HDF5, .npy "
+                 "LMDB directory or file, or a URL of one, either with '#NAME' for a named "
+                 "database; or HDF5, .npy "
                  "or record files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for "
                  "their fields")
       ->required();
@@ -43,14 +45,19 @@ bool is_sample_set(const DatasetOptions& options) {
 
 std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options) {
   SampleOptions how = sample_options(options.files);
-  how.engine = options.engine;
+  how.engine = usable_engine(options.path, options.engine);
   how.schema = options.codec.schema;
   return open_samples(options.path, how);
 }
 
+Engine usable_engine(const std::string& path, Engine engine) {
+  return is_foreign(path) && !path.starts_with("mem://") ? Engine::pread : engine;
+}
+
 lmdb::Database open_dataset(const DatasetOptions& options) {
+  const Engine engine = usable_engine(options.path, options.engine);
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(options.path);
-  return lmdb::Database::open(lmdb::open_snapshot(path, options.engine), path.name, true);
+  return lmdb::Database::open(lmdb::open_snapshot(path, engine), path.name, true);
 }
 
 std::shared_ptr<const Codec> codec_of_first(lmdb::Database& database, const CodecOptions& options) {

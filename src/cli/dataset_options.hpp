@@ -32,6 +32,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options);
 bool is_sample_set(const DatasetOptions& options);
 /// Throws as open_samples.
 std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options);
+/// `engine`, or pread where nothing can be mapped: on the storage of a plug-in.
+Engine usable_engine(const std::string& path, Engine engine);
 
 /// Opens the data set; a main database that only holds named ones opens too, with no records.
 /// Throws as lmdb::Database::open.

@@ -48,7 +48,7 @@ Fields fields_of(lmdb::Database& database, const CodecOptions& options) {
 /// Form of the sidecar beside the data, "none", or why it is not used.
 std::string sidecar_state(const std::string& dataset, lmdb::Database& database) {
   const std::string file = lmdb::sidecar_path(lmdb::resolve_dataset_path(dataset));
-  if (!std::filesystem::exists(file)) return "none";
+  if (file.empty() || !std::filesystem::exists(file)) return "none";
   const lmdb::TreeFacts facts = lmdb::facts_of(database);
   try {
     const auto bytes =

@@ -150,7 +150,8 @@ void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) 
 
 void inspect_samples(const DatasetOptions& dataset, const InspectSamplesOptions& options) {
   const auto source = open_sample_set(dataset);
-  if (!options.dump.empty()) return dump(*source, dataset.engine, options);
+  if (!options.dump.empty())
+    return dump(*source, usable_engine(dataset.path, dataset.engine), options);
   const ReadCost cost = cost_of_group(*source, options.group);
   if (dataset.json) return print_json(to_json(*source, cost));
   print_source(*source, cost);

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/mpi_main.hpp"
 #include "cli/output.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
+#include "forebay/storage.hpp"
 
 namespace forebay {
 namespace {
@@ -25,6 +29,15 @@ void add_commands(CLI::App& app) {
   add_report_command(app);
 }
 
+/// Loads the plug-in, and names it to the programs that commands become.
+void use_storage_plugin(const std::string& path) {
+  constexpr const char* kVariable = "FOREBAY_STORAGE_PLUGINS";
+  load_storage_plugin(path);
+  const char* others = std::getenv(kVariable);
+  const std::string all = others == nullptr ? path : path + ":" + others;
+  ::setenv(kVariable, all.c_str(), 1);
+}
+
 /// The command whose help explains what went wrong.
 std::string help_command(const CLI::App& app) {
   std::string words = "forebay";
@@ -39,6 +52,16 @@ int run(int argc, char** argv) {
   CLI::App app("Feeds distributed training from large data files.", "forebay");
   app.set_version_flag("--version", "forebay " FOREBAY_VERSION " (" FOREBAY_MPI_NAME ")");
   app.require_subcommand(1);
+  app.add_option_function<std::vector<std::string>>(
+         "--storage-plugin",
+         [](const std::vector<std::string>& paths) {
+           for (const std::string& path : paths) use_storage_plugin(path);
+         },
+         "Shared object, by its absolute path, that reads data sets on another storage "
+         "(repeatable)")
+      ->type_name("PATH")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_commands(app);
   try {
     app.parse(argc, argv);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/dataset_options.hpp"
 #include "cli/order/order_report.hpp"
 #include "cli/output.hpp"
 #include "core/number_text.hpp"
@@ -51,8 +52,8 @@ DatasetSize size_of_dataset(const std::string& name) {
     return {source->entries(), static_cast<double>(source->sample_bytes())};
   }
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
-  lmdb::Database database =
-      lmdb::Database::open(lmdb::open_snapshot(path, Engine::mmap), path.name, true);
+  lmdb::Database database = lmdb::Database::open(
+      lmdb::open_snapshot(path, usable_engine(name, Engine::mmap)), path.name, true);
   const lmdb::DatabaseReport report = lmdb::inspect(database);
   database.check_unchanged();
   return {report.entries, report.values.mean()};

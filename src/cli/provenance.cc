@@ -9,6 +9,7 @@
 
 #include "cli/at_file.hpp"
 #include "cli/commands.hpp"
+#include "cli/dataset_options.hpp"
 #include "cli/named_choice.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -51,7 +52,14 @@ struct ProvenanceCommand {
 
 std::string sidecar_file(const ProvenanceCommand& command) {
   if (!command.sidecar.empty()) return command.sidecar;
-  return lmdb::sidecar_path(lmdb::resolve_dataset_path(command.path));
+  const std::string beside = lmdb::sidecar_path(lmdb::resolve_dataset_path(command.path));
+  if (!beside.empty()) return beside;
+  throw Error(ErrorKind::usage, "nothing is kept beside data on this storage",
+              "name a place for the sidecar with --sidecar", {.file = command.path});
+}
+
+lmdb::Database open_lmdb(const ProvenanceCommand& command) {
+  return lmdb::Database::open(command.path, usable_engine(command.path, command.engine));
 }
 
 /// Calls `work` and returns the seconds that it took.
@@ -64,7 +72,7 @@ double timed(const Work& work) {
 
 void make(const ProvenanceCommand& command) {
   const std::string file = sidecar_file(command);
-  lmdb::Database database = lmdb::Database::open(command.path, command.engine);
+  lmdb::Database database = open_lmdb(command);
   lmdb::MadeSidecar made;
   const double seconds = timed([&] {
     Progress progress("looking at leaves: records", database.entries());
@@ -90,7 +98,7 @@ bool is_wanted(WantedForm wanted, const std::string& form) {
 /// What is wrong with the sidecar in `file`; empty when nothing is. `form` becomes its form.
 std::string find_fault(const ProvenanceCommand& command, const std::string& file,
                        std::string& form) {
-  lmdb::Database database = lmdb::Database::open(command.path, command.engine);
+  lmdb::Database database = open_lmdb(command);
   const lmdb::TreeFacts facts = lmdb::facts_of(database);
   const auto bytes =
       lmdb::read_sidecar_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
@@ -127,7 +135,7 @@ std::vector<std::string> candidates(const ProvenanceCommand& command) {
   std::vector<std::string> files{sidecar_file(command)};
   if (!command.sidecar.empty()) return files;
   try {
-    const auto database = lmdb::Database::open(command.path, command.engine);
+    const auto database = open_lmdb(command);
     if (auto cached = lmdb::cached_sidecar_path(database.fingerprint().text)) {
       files.push_back(std::move(*cached));
     }

@@ -19,6 +19,7 @@
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 #include "format/dataset_files.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -48,7 +49,7 @@ void refuse_to_overwrite(const std::string& dataset, const std::string& output) 
   std::error_code ignored;
   if (output.empty() || !fs::exists(output, ignored)) return;
   std::vector<std::string> files = files_named_by(dataset);
-  files.push_back(dataset + "/data.mdb");
+  files.push_back(without_file_scheme(dataset) + "/data.mdb");
   for (const std::string& data : files) {
     if (!fs::equivalent(data, output, ignored)) continue;
     throw Error(ErrorKind::usage, "the output would overwrite the data set", "name another file",

@@ -6,6 +6,7 @@
 
 #include "comm/mpi_counter.hpp"
 #include "comm/mpi_error.hpp"
+#include "comm/mpi_file.hpp"
 #include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
@@ -241,6 +242,11 @@ std::unique_ptr<RemoteMemory> MpiCommunicator::expose(Communicator& node, std::s
                                                       SharedMemoryKind kind) {
   auto mine = std::static_pointer_cast<MpiCommunicator>(split(0, rank_));
   return std::make_unique<MpiRemoteMemory>(std::move(mine), node, bytes, kind);
+}
+
+std::unique_ptr<CommonFile> MpiCommunicator::open_together(const std::string& path) {
+  return std::make_unique<MpiFile>(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)),
+                                   path);
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {

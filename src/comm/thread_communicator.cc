@@ -12,6 +12,7 @@
 
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
+#include "comm/thread_file.hpp"
 #include "comm/thread_remote_memory.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
@@ -279,6 +280,10 @@ std::unique_ptr<RemoteMemory> ThreadCommunicator::expose(Communicator& node, std
   std::vector<bool> near(parts.size(), false);
   for (const int rank : gather_all(node, rank_)) near[rank] = true;
   return std::make_unique<ThreadRemoteMemory>(rank_, std::move(parts), std::move(near));
+}
+
+std::unique_ptr<CommonFile> ThreadCommunicator::open_together(const std::string& path) {
+  return std::make_unique<ThreadFile>(split(0, rank_), path);
 }
 
 void ThreadCommunicator::send_notice(int to, Bytes message) {

@@ -4,26 +4,14 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "forebay/error.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::size_t kMostNameBytes = 120;  // in a message
-
-bool exists(const std::string& path) {
-  std::error_code error;
-  const bool found = std::filesystem::exists(path, error);
-  if (error && error != std::errc::no_such_file_or_directory &&
-      error != std::errc::not_a_directory && error != std::errc::filename_too_long) {
-    throw Error(ErrorKind::io, fmt::format("cannot look at the path: {}", error.message()),
-                "check its permissions", {.file = path});
-  }
-  return found;
-}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -44,7 +32,12 @@ struct GlobMatches {
   glob_t found = {};
 };
 
-void add_matches(const std::string& pattern, std::vector<std::string>& out) {
+void add_matches(const std::string& text, std::vector<std::string>& out) {
+  if (is_foreign(text)) {
+    throw Error(ErrorKind::not_found, "no such file on this storage",
+                "check the path; patterns are for file systems only", {.file = text});
+  }
+  const std::string pattern = without_file_scheme(text);
   GlobMatches matches;
   const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches.found);
   if (code == GLOB_NOSPACE) throw std::bad_alloc();
@@ -59,9 +52,9 @@ void add_matches(const std::string& pattern, std::vector<std::string>& out) {
 
 /// The last '#' with files on its left; the whole text when there is none.
 std::size_t end_of_files(const std::string& text) {
-  if (exists(text)) return text.size();
+  if (storage_has(text)) return text.size();
   for (auto at = text.rfind('#'); at != std::string::npos && at > 0; at = text.rfind('#', at - 1)) {
-    if (exists(text.substr(0, at))) return at;
+    if (storage_has(text.substr(0, at))) return at;
   }
   return std::min(text.rfind('#'), text.size());
 }
@@ -94,11 +87,11 @@ DatasetFiles find_dataset_files(const std::string& text) {
   const std::size_t end = end_of_files(text);
   const std::string files = text.substr(0, end);
   DatasetFiles result;
-  if (exists(files)) {
+  if (storage_has(files)) {
     result.files.push_back(files);
   } else {
     for (const std::string& part : split(files, ',')) {
-      if (exists(part)) {
+      if (storage_has(part)) {
         result.files.push_back(part);
       } else {
         add_matches(part, result.files);

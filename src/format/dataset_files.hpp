@@ -3,6 +3,8 @@
 //   FILES            one file, a pattern (*, ?, [...]), or several of both, separated by commas;
 //                    a file that exists under the whole name wins over patterns and commas;
 //                    what a pattern matches is sorted by bytes, so number parts with equal widths
+//   URLs             each file may be one (forebay/storage.hpp); on storage that is no file system
+//                    there are no patterns
 //   FILES#FIELDS     only these fields, in this order: NAME or NEW=NAME, separated by commas
 #pragma once
 

@@ -13,12 +13,13 @@
 #include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
 #include "storage/file_pool.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
 
 std::string format_of(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return {};
+  if (std::filesystem::is_directory(without_file_scheme(path))) return {};
   const auto file = open_file(path, Engine::pread);
   std::array<std::byte, raw::kNpyPreambleBytes> start{};
   const auto known = std::span(start).first(std::min<std::uint64_t>(start.size(), file->size()));

@@ -27,10 +27,13 @@ constexpr Name<Locate> kLocates[] = {
     {"scatter", Locate::scatter}, {"scan", Locate::scan}, {"provenance", Locate::provenance},
 };
 constexpr Name<ReadEngine> kEngines[] = {
-    {"auto", ReadEngine::automatic},
-    {"mmap", ReadEngine::mmap},
-    {"pread", ReadEngine::pread},
-    {"uring", ReadEngine::uring},
+    {"auto", ReadEngine::automatic}, {"mmap", ReadEngine::mmap},   {"pread", ReadEngine::pread},
+    {"uring", ReadEngine::uring},    {"mpiio", ReadEngine::mpiio},
+};
+constexpr Name<MpiioMode> kMpiioModes[] = {
+    {"auto", MpiioMode::automatic},
+    {"collective", MpiioMode::collective},
+    {"independent", MpiioMode::independent},
 };
 constexpr Name<StaggerBy> kStaggerBys[] = {
     {"none", StaggerBy::none},
@@ -112,9 +115,15 @@ const std::array kEntries = {
         [](LoaderOptions& o, std::string_view t) { o.locate = parse_name("locate", t, kLocates); },
         [](const LoaderOptions& o) { return std::string(to_string(o.locate)); }},
     OptionEntry{
-        {"engine", "NAME", "how roots read: auto, mmap, pread, uring"},
+        {"engine", "NAME", "how roots read: auto, mmap, pread, uring, mpiio"},
         [](LoaderOptions& o, std::string_view t) { o.engine = parse_name("engine", t, kEngines); },
         [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
+    OptionEntry{
+        {"mpiio", "NAME",
+         "with engine mpiio: auto, collective (all roots in one call), "
+         "independent"},
+        [](LoaderOptions& o, std::string_view t) { o.mpiio = parse_name("mpiio", t, kMpiioModes); },
+        [](const LoaderOptions& o) { return std::string(to_string(o.mpiio)); }},
     OptionEntry{
         {"direct", "on|off", "read past the page cache, with engine uring (default off)"},
         [](LoaderOptions& o, std::string_view t) { o.direct = parse_name("direct", t, kSwitch); },
@@ -320,6 +329,7 @@ std::span<const OptionInfo> loader_option_infos() {
 std::string_view to_string(Strategy strategy) { return name_of(strategy, kStrategies); }
 std::string_view to_string(Locate locate) { return name_of(locate, kLocates); }
 std::string_view to_string(ReadEngine engine) { return name_of(engine, kEngines); }
+std::string_view to_string(MpiioMode mode) { return name_of(mode, kMpiioModes); }
 std::string_view to_string(StaggerBy by) { return name_of(by, kStaggerBys); }
 std::string_view to_string(Undecodable what) { return name_of(what, kUndecodables); }
 

@@ -27,6 +27,7 @@
 #include "loader/delivery.hpp"
 #include "loader/skipped_list.hpp"
 #include "read/data_access.hpp"
+#include "read/mpiio_reader.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
 #include "read/root_map.hpp"
@@ -135,9 +136,11 @@ class Pipeline : private BatchSource {
   void connect(Communicator& comm);
   void recognize();
   void adapt_to_thread_level();
+  void require_threads_for_mpiio() const;
   void find_groups();
   void start_progress();
   void open_data();
+  void open_mpiio();
   void agree_on_data();
   void share_facts();
   void require_same_data(const std::string& fingerprint) const;
@@ -189,6 +192,8 @@ class Pipeline : private BatchSource {
   // Last, so that they end before what they use.
   std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
+  std::shared_ptr<CommonSteps> steps_;  ///< of a root, where roots read together
+  ProgressThread::Registration steps_served_;
   std::unique_ptr<RootReader> reader_;  ///< of a root
   std::unique_ptr<DecodeLine> line_;    ///< where batches come decoded
 };

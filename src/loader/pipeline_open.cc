@@ -127,6 +127,7 @@ void Pipeline::open(Communicator& comm) {
   const TraceSpan span(trace_, "open");
   connect(comm);
   open_data();
+  open_mpiio();
   agree_on_data();
   locate();
   agree_on_values();
@@ -152,6 +153,7 @@ void Pipeline::connect(Communicator& comm) {
   group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
   local_rank_ = group_->rank();
   find_groups();
+  require_threads_for_mpiio();
   adapt_to_thread_level();
   start_progress();
   roots_ = comm_->split(root_ >= 0 ? 0 : 1, comm_->rank());
@@ -203,7 +205,8 @@ void Pipeline::adapt_to_thread_level() {
 void Pipeline::start_progress() {
   const bool serves_tickets =
       setup_.stagger != kNoStagger && options_.stagger_by == StaggerBy::ticket;
-  if (!comm_->concurrent() || (!board_->several_nodes() && !serves_tickets)) return;
+  const bool wanted = board_->several_nodes() || serves_tickets || setup_.collective;
+  if (!comm_->concurrent() || !wanted) return;
   progress_ = std::make_unique<ProgressThread>();
   notices_ = progress_->add([board = board_] {
     board->poll();

@@ -37,6 +37,7 @@ std::unique_ptr<PieceReader> Pipeline::make_reader(ReadingList& list, Turns& tur
                   .private_bytes = private_bytes_,
                   .node_ranks = node_->size(),
                   .give_up = give_up(),
+                  .leave = steps_ ? [steps = steps_] { steps->leave(); } : std::function<void()>(),
                   .roots = roots_};
   complete(site);
   return data_->make_reader(site);

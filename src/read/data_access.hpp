@@ -24,6 +24,7 @@
 #include "read/root_map.hpp"
 #include "read/stage.hpp"
 #include "read/turns.hpp"
+#include "storage/bulk_reader.hpp"
 
 namespace forebay {
 
@@ -57,6 +58,8 @@ struct ReaderSite {
   std::uint64_t private_bytes = 0;  ///< memory beside the stage, where samples are assembled
   int node_ranks = 1;               ///< that share the cores of this node
   GiveUp give_up;
+  /// Tells those with whom this root reads together that it reads no more; may be empty.
+  std::function<void()> leave;
   std::shared_ptr<Communicator> roots;  ///< all roots
   /// Of the strided order; null in others, in which every rank reads by itself.
   std::shared_ptr<const RootMap> map;
@@ -79,6 +82,12 @@ class DataAccess {
   /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Local.
   virtual void open(ReadSetup& setup, std::stop_token stop) = 0;
   virtual DataFacts facts() const = 0;
+  /// The one file that holds all samples, for engines that open it for themselves; null where there
+  /// are several.
+  virtual std::shared_ptr<const File> only_file() const = 0;
+  /// Reads with `own` from now on and, for what all roots read at once, with `together`, which may
+  /// be null. Before locate().
+  virtual void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together) = 0;
   /// How its values are decoded, given what the user says. Throws usage.
   virtual CodecOptions codec(const CodecOptions& wanted) const { return wanted; }
   /// Hands `sample` to `sink`, by reading little else. Local; before make_reader(), from which on

@@ -29,9 +29,14 @@ void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>&
       deliver(*current_, {});
     }
   } catch (...) {
-    parts_.bulk->cancel();
+    cancel();
     throw;
   }
+}
+
+void ExtentReader::cancel() {
+  parts_.bulk->cancel();
+  if (parts_.own) parts_.own->cancel();
 }
 
 std::unique_ptr<ExtentReader::Transfer> ExtentReader::prepare(const WindowPart& part) {
@@ -89,9 +94,15 @@ void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& ne
     locate(*next_);
   }
   const std::int64_t started = now_ns();
-  parts_.bulk->finish([](std::size_t) {});
+  bulk_for(transfer).finish([](std::size_t) {});
+  transfer.brought = true;
   totals_.read_ns += now_ns() - started;
   if (turn) turn->count(transfer.plan.bytes);
+}
+
+/// What has to be read a second time the other roots do not read with this one.
+BulkReader& ExtentReader::bulk_for(const Transfer& transfer) {
+  return transfer.brought && parts_.own ? *parts_.own : *parts_.bulk;
 }
 
 void ExtentReader::start(Transfer& transfer) {
@@ -109,7 +120,7 @@ void ExtentReader::start(Transfer& transfer) {
     transfer.requests.push_back(
         {.offset = read.offset, .into = transfer.memory.subspan(read.place, read.length)});
   }
-  parts_.bulk->start(transfer.requests);
+  bulk_for(transfer).start(transfer.requests);
   transfer.reading = true;
   totals_.read_ns += now_ns() - started;
 }
@@ -137,7 +148,7 @@ void ExtentReader::unpack(const Transfer& transfer) {
 
 // What the index said of the next part is wrong as well, or will be.
 void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
-  parts_.bulk->cancel();
+  cancel();
   next_.reset();
   parts_.source->check_unchanged();  // a writer at work would explain it as well
   if (!parts_.replace) throw mismatch;
@@ -148,7 +159,7 @@ void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
 }
 
 void ExtentReader::leave() {
-  parts_.bulk->cancel();
+  cancel();
   if (parts_.leave) parts_.leave();
 }
 
@@ -179,9 +190,11 @@ ReadTotals ExtentReader::totals() const {
   ReadTotals totals = totals_;
   totals.turn_seconds = turns_.waited_seconds();
   totals.source = parts_.source->counters();
-  const BulkCounters bulk = parts_.bulk->counters();
-  totals.source.requests += bulk.requests;
-  totals.source.bytes_requested += bulk.bytes;
+  for (const BulkReader* bulk : {parts_.bulk.get(), parts_.own.get()}) {
+    if (bulk == nullptr) continue;
+    totals.source.requests += bulk->counters().requests;
+    totals.source.bytes_requested += bulk->counters().bytes;
+  }
   totals.index_bytes = parts_.index->memory_bytes();
   return totals;
 }

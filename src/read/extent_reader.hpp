@@ -48,6 +48,8 @@ struct ExtentReaderParts {
   std::function<void()> leave;                            ///< tells other roots; may be empty
   std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
   std::unique_ptr<BulkReader> bulk;
+  /// Where `bulk` reads together with other roots: for what they do not take part in. May be empty.
+  std::unique_ptr<BulkReader> own;
   std::uint64_t gap_bytes = 0;
   std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
 };
@@ -66,7 +68,9 @@ class ExtentReader final : public PieceReader {
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override { parts_.source->check_unchanged(); }
   ReadTotals totals() const override;
-  bool abandoned() const override { return parts_.bulk->abandoned(); }
+  bool abandoned() const override {
+    return parts_.bulk->abandoned() || (parts_.own && parts_.own->abandoned());
+  }
   void leave() override;
 
  private:
@@ -79,6 +83,7 @@ class ExtentReader final : public PieceReader {
     std::vector<Extent> to_keep;  ///< in the plan
     bool had_turn = false;
     bool reading = false;
+    bool brought = false;               ///< with the other roots, where they read together
     std::optional<std::uint64_t> mark;  ///< where its room in the stage begins
     std::span<std::byte> memory;
     std::vector<ReadRequest> requests;
@@ -89,9 +94,11 @@ class ExtentReader final : public PieceReader {
   void locate(Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
+  BulkReader& bulk_for(const Transfer& transfer);
   void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);
   void after_run();
+  void cancel();
   void give_up_index(const IndexMismatch& mismatch);
 
   // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.

@@ -83,8 +83,9 @@ std::optional<ReadOutline> LmdbAccess::outline(std::span<const SampleRun> runs,
 std::string LmdbAccess::describe() const {
   std::string text =
       located_.how.empty() ? fmt::format("locate {}", to_string(how_)) : located_.how;
-  return text + (bulk_ ? fmt::format(", {}", bulk_->describe())
-                       : fmt::format(", engine {}", to_string(engine_)));
+  const BulkReader* bulk = together_ ? together_.get() : bulk_.get();
+  return text + (bulk != nullptr ? fmt::format(", {}", bulk->describe())
+                                 : fmt::format(", engine {}", to_string(engine_)));
 }
 
 std::unique_ptr<PieceReader> LmdbAccess::make_reader(const ReaderSite& site) {
@@ -120,11 +121,17 @@ std::unique_ptr<PieceReader> LmdbAccess::read_extents(const ReaderSite& site, Pr
   ExtentReaderParts parts{.source = source_.get(),
                           .index = std::move(located_.index),
                           .prepare = std::move(prepare),
-                          .leave = std::move(leave),
+                          .leave =
+                              [first = site.leave, then = std::move(leave)] {
+                                if (first) first();
+                                if (then) then();
+                              },
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); },
                           .bulk = std::move(bulk_),
+                          .own = nullptr,
                           .gap_bytes = site.gap_bytes,
                           .keep_bytes = site.keep_bytes};
+  if (together_) parts.own = std::exchange(parts.bulk, std::move(together_));
   return std::make_unique<ExtentReader>(std::move(parts), site.list, site.stage, site.root,
                                         site.turns);
 }

@@ -18,6 +18,13 @@ class LmdbAccess final : public DataAccess {
 
   void open(ReadSetup& setup, std::stop_token stop) override;
   DataFacts facts() const override;
+  std::shared_ptr<const File> only_file() const override {
+    return database_->snapshot().shared_file();
+  }
+  void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together) override {
+    bulk_ = std::move(own);
+    together_ = std::move(together);
+  }
   void read_sample(std::uint64_t sample, const RecordSink& sink) override;
   std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
                                      std::uint64_t gap_bytes) override;
@@ -41,8 +48,9 @@ class LmdbAccess final : public DataAccess {
   Locate how_ = Locate::seek;
   ReadEngine engine_ = ReadEngine::mmap;
   std::unique_ptr<RecordSource> source_;
-  lmdb::Database* database_ = nullptr;  ///< inside source_; null for the baseline
-  std::unique_ptr<BulkReader> bulk_;    ///< when extents are read
+  lmdb::Database* database_ = nullptr;    ///< inside source_; null for the baseline
+  std::unique_ptr<BulkReader> bulk_;      ///< when extents are read
+  std::unique_ptr<BulkReader> together_;  ///< when all roots read them at once
   Located located_;
 };
 

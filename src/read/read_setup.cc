@@ -91,6 +91,35 @@ void read_alone(ReadSetup& setup) {
   if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
 }
 
+[[noreturn]] void refuse_mpiio(const std::string& happened, const std::string& remedy) {
+  throw Error(ErrorKind::usage, happened, remedy);
+}
+
+/// Behind all else that shapes `setup`.
+void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool records) {
+  if (setup.engine != ReadEngine::mpiio) return;
+  if (!setup.reads_extents()) {
+    refuse_mpiio(fmt::format("engine mpiio reads extents, and locate {} finds none",
+                             to_string(setup.locate)),
+                 "use --locate scan or provenance, or a strategy from lmm-dio on");
+  }
+  const bool wanted = options.mpiio == MpiioMode::collective;
+  if (wanted && setup.alone) {
+    refuse_mpiio("reading together needs the strided order",
+                 "use --mpiio independent, or --order strided");
+  }
+  if (wanted && !records) {
+    refuse_mpiio("files with fields are not read together", "use --mpiio independent");
+  }
+  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && !setup.alone && records);
+  const bool turns = options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
+  if (turns && setup.collective) {
+    refuse_mpiio("roots that read together take no turns",
+                 "use --mpiio independent, or no --stagger");
+  }
+  if (setup.collective) setup.stagger = kNoStagger;
+}
+
 }  // namespace
 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool records) {
@@ -117,12 +146,14 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool record
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }
+  choose_mpiio(setup, options, records);
   return setup;
 }
 
 Engine storage_engine(ReadSetup& setup, const File& file) {
   if (setup.engine == ReadEngine::mmap) return Engine::mmap;
   if (setup.engine == ReadEngine::pread) return Engine::pread;
+  if (setup.engine == ReadEngine::mpiio) return Engine::pread;  // until MPI has opened the file
   if (setup.engine == ReadEngine::uring) return Engine::uring;
   const EngineChoice choice = choose_engine(file);
   setup.engine = choice.engine == Engine::uring ? ReadEngine::uring : ReadEngine::pread;

@@ -19,6 +19,7 @@ struct ReadSetup {
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
   bool coalesce_by_memory = false;       ///< C is chosen at open
+  bool collective = false;               ///< engine mpiio, all roots in one call
   int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
   std::uint64_t stage_bytes = 0;
   std::string why;  ///< of an engine that was chosen by file system

@@ -77,6 +77,11 @@ DataFacts SampleSetAccess::facts() const {
   return facts;
 }
 
+std::shared_ptr<const File> SampleSetAccess::only_file() const {
+  const auto files = source_->files();
+  return files.size() == 1 ? files[0] : nullptr;
+}
+
 CodecOptions SampleSetAccess::codec(const CodecOptions& wanted) const {
   if (wanted.codec == "bytes") return {.codec = "bytes", .schema = {}};
   if (wanted.codec == "auto" || wanted.codec == "raw") {

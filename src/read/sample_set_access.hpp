@@ -21,6 +21,11 @@ class SampleSetAccess final : public DataAccess {
 
   void open(ReadSetup& setup, std::stop_token stop) override;
   DataFacts facts() const override;
+  std::shared_ptr<const File> only_file() const override;
+  /// Never together: how many reads a part takes differs between roots.
+  void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> /*none*/) override {
+    bulk_ = std::move(own);
+  }
   CodecOptions codec(const CodecOptions& wanted) const override;
   void read_sample(std::uint64_t sample, const RecordSink& sink) override;
   std::optional<ReadOutline> outline(std::span<const SampleRun> runs,

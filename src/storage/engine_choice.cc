@@ -8,6 +8,7 @@
 
 #include "forebay/log.hpp"
 #include "storage/file_error.hpp"
+#include "storage/plugin.hpp"
 #include "storage/pread_file.hpp"
 
 namespace forebay {
@@ -24,6 +25,7 @@ constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",   
 }  // namespace
 
 bool on_local_device(const File& file) {
+  if (dynamic_cast<const PluginFile*>(&file) != nullptr) return false;  // who knows
   const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
   return on_disk == nullptr ||
          std::ranges::find(kLocal, file_system_name(on_disk->fd())) != std::end(kLocal);

@@ -1,51 +1,38 @@
+#include "storage/memory_file.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "forebay/storage.hpp"
 #include "storage/file_error.hpp"
 
 namespace forebay {
-namespace {
 
-class MemoryFile final : public File {
- public:
-  MemoryFile(std::string name, std::span<const std::byte> bytes)
-      : name_(std::move(name)), bytes_(bytes.begin(), bytes.end()) {}
+MemoryFile::MemoryFile(std::string name, MemoryBytes bytes)
+    : name_(std::move(name)), bytes_(std::move(bytes)) {}
 
-  const std::string& path() const override { return name_; }
-  std::uint64_t size() const override { return bytes_.size(); }
-  std::span<const std::byte> map() const override { return bytes_; }
-  void check() const override {}
-  FileCounters counters() const override { return {}; }
-
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (out.size() > bytes_.size() || offset > bytes_.size() - out.size()) {
-      throw end_of_file_error(name_, offset, out.size(), bytes_.size());
-    }
-    std::ranges::copy(std::span(bytes_).subspan(offset, out.size()), out.begin());
+void MemoryFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (out.size() > bytes_->size() || offset > bytes_->size() - out.size()) {
+    throw end_of_file_error(name_, offset, out.size(), bytes_->size());
   }
+  std::ranges::copy(std::span(*bytes_).subspan(offset, out.size()), out.begin());
+}
 
-  // Memory has no inode: the content itself tells two files apart.
-  FileFingerprint fingerprint() const override {
-    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-    FileFingerprint fingerprint;
-    fingerprint.size = bytes_.size();
-    fingerprint.inode = std::hash<std::string_view>{}(text);
-    return fingerprint;
-  }
-
- private:
-  std::string name_;
-  std::vector<std::byte> bytes_;
-};
-
-}  // namespace
+FileFingerprint MemoryFile::fingerprint() const {
+  std::call_once(hashed_, [this] {
+    const std::string_view text(reinterpret_cast<const char*>(bytes_->data()), bytes_->size());
+    hash_ = std::hash<std::string_view>{}(text);
+  });
+  FileFingerprint fingerprint;
+  fingerprint.size = bytes_->size();
+  fingerprint.inode = hash_;
+  return fingerprint;
+}
 
 std::shared_ptr<const File> memory_file(std::string name, std::span<const std::byte> bytes) {
-  return std::make_shared<MemoryFile>(std::move(name), bytes);
+  return std::make_shared<MemoryFile>(
+      std::move(name), std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end()));
 }
 
 }  // namespace forebay

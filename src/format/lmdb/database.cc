@@ -104,6 +104,7 @@ std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine en
 }
 
 std::shared_ptr<const Snapshot> open_snapshot(const DatasetPath& path, Engine engine) {
+  if (path.foreign) return open_snapshot(path, engine, nullptr);
   // The file first: its errors are clearer than those of liblmdb.
   read_meta_pages(*open_file(path.data_file, Engine::pread));
   for (int attempt = 0; attempt + 1 < kAttempts; ++attempt) {

@@ -54,8 +54,8 @@ bool on_local_file_system(const std::string& path) {
 
 bool lock_file_usable(const DatasetPath& path) {
   struct stat info {};
-  return ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
-         ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
+  return !path.foreign && ::stat(path.lock_file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         info.st_size > 0 && ::access(path.lock_file.c_str(), R_OK | W_OK) == 0;
 }
 
 std::unique_ptr<const Environment> open_for_reading(const DatasetPath& path, Locking locking) {

@@ -56,6 +56,7 @@ std::optional<FoundSidecar> try_read(const std::string& path, std::uint64_t most
 }  // namespace
 
 std::string sidecar_path(const DatasetPath& dataset) {
+  if (dataset.foreign) return {};
   if (dataset.name.empty()) return dataset.data_file + ".forebay";
   return fmt::format("{}.{}.forebay", dataset.data_file, escaped(dataset.name));
 }
@@ -71,7 +72,8 @@ std::optional<std::string> cached_sidecar_path(const std::string& fingerprint) {
 
 std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
                                         std::uint64_t most_bytes) {
-  std::vector<std::string> paths{sidecar_path(dataset)};
+  std::vector<std::string> paths;
+  if (auto beside = sidecar_path(dataset); !beside.empty()) paths.push_back(std::move(beside));
   if (auto cached = cached_sidecar_path(fingerprint)) paths.push_back(std::move(*cached));
   std::vector<FoundSidecar> found;
   for (const std::string& path : paths) {

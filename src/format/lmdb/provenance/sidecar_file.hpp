@@ -17,7 +17,7 @@
 
 namespace forebay::lmdb {
 
-/// Beside the data, whether it exists or not.
+/// Beside the data, whether it exists or not. Empty where only the data are: on foreign storage.
 std::string sidecar_path(const DatasetPath& dataset);
 /// In the user's cache. Nothing where neither XDG_CACHE_HOME nor HOME names a directory.
 std::optional<std::string> cached_sidecar_path(const std::string& fingerprint);

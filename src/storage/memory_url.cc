@@ -1,0 +1,108 @@
+#include "storage/memory_url.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/memory_limit.hpp"
+#include "forebay/error.hpp"
+#include "storage/memory_file.hpp"
+#include "storage/pread_file.hpp"
+
+namespace forebay {
+namespace {
+
+struct LoadedFile {
+  FileFingerprint fingerprint;
+  std::weak_ptr<const std::vector<std::byte>> bytes;
+};
+
+struct MemoryNames {
+  std::mutex mutex;
+  std::map<std::string, MemoryBytes> given;
+  std::map<std::string, LoadedFile> loaded;  // by path
+};
+
+MemoryNames& memory_names() {
+  // Never destroyed: files may be opened until after the end of main.
+  static auto* const names = new MemoryNames;
+  return *names;
+}
+
+bool is_path(const std::string& rest) { return rest.starts_with('/'); }
+
+MemoryBytes load(const PreadFile& file) {
+  const std::uint64_t size = file.size();
+  const MemoryLimit limit = memory_limit();
+  if (size > limit.limit_bytes) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} bytes do not fit into the memory of this node: {} bytes ({})", size,
+                            limit.limit_bytes, limit.source),
+                "leave out the 'mem://'", {.file = file.path()});
+  }
+  auto bytes = std::make_shared<std::vector<std::byte>>(size);
+  file.read(0, *bytes);
+  return bytes;
+}
+
+/// Under the lock also while it reads: whoever wants the same file waits for it.
+MemoryBytes loaded_once(const std::string& path) {
+  const PreadFile file(path);
+  const FileFingerprint now = file.fingerprint();
+  MemoryNames& names = memory_names();
+  const std::lock_guard lock(names.mutex);
+  std::erase_if(names.loaded, [](const auto& one) { return one.second.bytes.expired(); });
+  const auto found = names.loaded.find(path);
+  if (found != names.loaded.end() && found->second.fingerprint == now) {
+    if (auto bytes = found->second.bytes.lock()) return bytes;
+  }
+  auto bytes = load(file);
+  names.loaded[path] = {.fingerprint = now, .bytes = bytes};
+  return bytes;
+}
+
+MemoryBytes given(const std::string& name) {
+  MemoryNames& names = memory_names();
+  const std::lock_guard lock(names.mutex);
+  const auto found = names.given.find(name);
+  return found == names.given.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+std::shared_ptr<const File> open_memory(const std::string& rest) {
+  auto bytes = is_path(rest) ? loaded_once(rest) : given(rest);
+  if (!bytes) {
+    throw Error(ErrorKind::not_found, "this process has no bytes of that name in memory",
+                "give them to keep_in_memory(), or name a file by its absolute path: mem:///PATH",
+                {.file = "mem://" + rest});
+  }
+  return std::make_shared<MemoryFile>("mem://" + rest, std::move(bytes));
+}
+
+bool memory_has(const std::string& rest) {
+  std::error_code ignored;
+  return is_path(rest) ? std::filesystem::is_regular_file(rest, ignored) : given(rest) != nullptr;
+}
+
+void keep_in_memory(const std::string& name, std::span<const std::byte> bytes) {
+  if (name.empty() || is_path(name)) {
+    throw Error(ErrorKind::usage, fmt::format("'{}' is no name for bytes in memory", name),
+                "choose one that does not begin with '/'");
+  }
+  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  MemoryNames& names = memory_names();
+  const std::lock_guard lock(names.mutex);
+  names.given[name] = std::move(copy);
+}
+
+void forget_memory(const std::string& name) {
+  MemoryNames& names = memory_names();
+  const std::lock_guard lock(names.mutex);
+  names.given.erase(name);
+}
+
+}  // namespace forebay

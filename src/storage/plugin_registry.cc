@@ -1,0 +1,105 @@
+#include "storage/plugin_registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace forebay {
+namespace {
+
+class PluginRegistry {
+ public:
+  std::shared_ptr<const StoragePlugin> find(const std::string& scheme) {
+    const std::lock_guard lock(mutex_);
+    if (auto known = known_for(scheme)) return known;
+    load_environment();
+    if (auto known = known_for(scheme)) return known;
+    throw Error(ErrorKind::not_found,
+                fmt::format("no storage is known for '{}://', only for {}", scheme, schemes()),
+                fmt::format("check the word, or load a plug-in for it: '--storage-plugin PATH' or "
+                            "{}=PATH, with an absolute path",
+                            kPluginVariable));
+  }
+
+  std::string load(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    return load_locked(path);
+  }
+
+  // Files that are still open keep their plug-in.
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    plugins_.clear();
+  }
+
+ private:
+  std::shared_ptr<const StoragePlugin> known_for(std::string_view scheme) const {
+    const auto found = std::ranges::find(plugins_, scheme, &StoragePlugin::scheme);
+    return found == plugins_.end() ? nullptr : *found;
+  }
+
+  std::string schemes() const {
+    std::string text = "file://, mem://";
+    for (const auto& plugin : plugins_) text += fmt::format(", {}://", plugin->scheme());
+    return text;
+  }
+
+  std::string load_locked(const std::string& path) {
+    std::error_code ignored;
+    for (const auto& plugin : plugins_) {
+      if (plugin->path() == path || std::filesystem::equivalent(plugin->path(), path, ignored)) {
+        return plugin->scheme();
+      }
+    }
+    auto plugin = StoragePlugin::load(path, [this](const std::string& scheme) {
+      const auto known = known_for(scheme);
+      if (known) return fmt::format("the plug-in {}", known->path());
+      return std::string(scheme == "file" || scheme == "mem" ? "Forebay itself" : "");
+    });
+    plugins_.push_back(plugin);
+    forget_at_exit();
+    return plugin->scheme();
+  }
+
+  void load_environment() {
+    const char* variable = std::getenv(kPluginVariable);
+    std::string_view rest = variable == nullptr ? "" : variable;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) load_locked(std::string(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+
+  void forget_at_exit();
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const StoragePlugin>> plugins_;
+};
+
+PluginRegistry& registry() {
+  // Never destroyed: files may be opened until after the end of main.
+  static auto* const plugins = new PluginRegistry;
+  return *plugins;
+}
+
+// So that plug-ins are shut down, where nobody has a file of theirs open.
+void PluginRegistry::forget_at_exit() {
+  static const int registered = std::atexit([] { registry().forget(); });
+  static_cast<void>(registered);
+}
+
+}  // namespace
+
+std::shared_ptr<const StoragePlugin> plugin_for(const std::string& scheme) {
+  return registry().find(scheme);
+}
+
+std::string load_storage_plugin(const std::string& path) { return registry().load(path); }
+
+}  // namespace forebay

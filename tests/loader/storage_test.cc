@@ -1,0 +1,103 @@
+// Loaders over plug-ins, memory and MPI-IO, with ranks as threads.
+#include <gtest/gtest.h>
+
+#include "forebay/storage.hpp"
+#include "tests/support/storage_contract.hpp"
+
+namespace forebay {
+namespace {
+
+std::string plugin(const std::string& name) {
+  return std::string(FOREBAY_TEST_PLUGINS) + "/plugin_" + name + ".so";
+}
+
+TEST(LoaderStorage, EveryStorageGivesTheSameSamples) {
+  load_storage_plugin(plugin("none"));
+  run_ranks(4, 2, [](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().random_order(300).values(0, 9000));
+    const std::string batches = "batch=16,epochs=2,stage-bytes=64MiB,";
+    for (const char* scheme : {"file://", "mem://", "test://fine:", "test://halves:"}) {
+      for (const char* rest : {"coalesce=3", "strategy=lmm", "strategy=lmm-dm", "strategy=lmm-dio",
+                               "engine=pread", "order=shuffled"}) {
+        test::expect_all_samples(comm, scheme + data.path(), data.records(), batches + rest);
+      }
+    }
+  });
+}
+
+TEST(LoaderStorage, FaultsOfAPluginReachAllRanks) {
+  load_storage_plugin(plugin("none"));
+  run_ranks(4, 2, [](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(300).values(5000));
+    const std::string batches = "batch=16,epochs=1,coalesce=2,stage-bytes=64MiB,";
+    const auto fails = [&](const std::string& url, const std::string& rest,
+                           const std::string& text) {
+      test::expect_error(comm, url, batches + rest, text);
+    };
+    const std::string& path = data.path();
+    fails("test://throws:" + path, "", "threw an exception");
+    fails("test://fails:" + path, "", "failed to read");
+    fails("test://lies:" + path, "", "says that it read");
+    fails("test://short:" + data.data_file(), "", "the file ends at");
+    fails("test://throws:" + path, "coalesce=1,order=shuffled", "threw an exception");
+    fails("test://fine:/no/such", "", "no such file on this storage");
+    fails("nobody://x", "", "FOREBAY_STORAGE_PLUGINS");
+    fails("test://fine:" + path, "engine=uring", "--engine pread");
+    fails("test://fine:" + path, "engine=mmap", "--engine pread");
+    fails("test://fine:" + path, "engine=mpiio", "MPI-IO opens files of the operating system");
+    fails("test://fine:" + path, "strategy=lmdb", "liblmdb");
+  });
+}
+
+TEST(Mpiio, GivesEverySample) {
+  for (const int ranks_per_node : {0, 1, 2}) {
+    run_ranks(4, ranks_per_node, test::check_mpiio_gives_every_sample);
+  }
+}
+
+TEST(Mpiio, AFileThatIsCutIsAnErrorOnAllRanks) {
+  for (const char* mode : {"collective", "independent"}) {
+    run_ranks(3, 1, [mode](const auto& comm) {
+      test::check_cut_file(comm, std::string("engine=mpiio,mpiio=") + mode);
+    });
+  }
+}
+
+TEST(Mpiio, MayStopEarly) { run_ranks(3, 1, test::check_mpiio_may_stop_early); }
+
+TEST(Mpiio, WhatCannotBeReadTogetherIsRefused) {
+  run_ranks(2, 0, [](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(30));
+    const auto fails = [&](const std::string& rest, const std::string& text) {
+      test::expect_error(comm, data.path(), "batch=4,epochs=1,engine=mpiio," + rest, text);
+    };
+    fails("strategy=lmm", "locate seek");
+    fails("locate=handoff", "locate handoff");
+    fails("strategy=lmdb", "liblmdb");
+    fails("mpiio=collective,order=shuffled", "strided");
+    fails("mpiio=collective,stagger=1", "no turns");
+  });
+}
+
+// One rank ends its loader: the others hear of it and are not left in a call that never ends.
+TEST(Mpiio, ARankThatEndsEndsTheOthers) {
+  run_ranks(3, 1, [](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(500).values(3000));
+    Loader loader =
+        Loader::open(comm, data.path(),
+                     LoaderOptions::parse("batch=12,engine=mpiio,mpiio=collective,coalesce=1"));
+    ASSERT_TRUE(loader.next());
+    comm->barrier();
+    if (comm->rank() == 1) {
+      const Loader gone = std::move(loader);
+    } else {
+      const double begin = now_seconds();
+      EXPECT_THROW(while (loader.next()){}, Error);
+      EXPECT_LT(now_seconds() - begin, 6);
+    }
+    comm->barrier();
+  });
+}
+
+}  // namespace
+}  // namespace forebay
