@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forebay/communicator.hpp"
@@ -35,6 +36,7 @@
 
 namespace forebay {
 
+class DecodedArrays;
 class Pipeline;
 class Trace;
 
@@ -56,6 +58,13 @@ struct Sample {
   std::uint64_t seed() const { return sample_seed(run_seed, epoch, id); }
 };
 
+/// A sample that was left out of its batch, with LoaderOptions::undecodable = skip.
+struct SkippedSample {
+  std::uint64_t id = 0;
+  std::string key;      ///< printable, see printable_key()
+  std::string message;  ///< what is wrong with it
+};
+
 /// This rank's share of one iteration. Movable; released at destruction. Release batches in the
 /// order in which they came, from the thread that uses the loader.
 class Batch {
@@ -70,14 +79,24 @@ class Batch {
   std::uint64_t iteration() const { return iteration_; }
   /// Epoch of the first sample; with a circular data set a batch may reach into the next.
   std::uint64_t epoch() const { return epoch_; }
+  /// Without those that were skipped, which leave gaps in Sample::position.
   std::span<const Sample> samples() const { return samples_; }
+  /// The decoded field number `index` of all samples(), one after the other: samples().size() *
+  /// Field::bytes() bytes, in the order of Loader::schema(). The memory is the loader's and serves
+  /// another batch after release(). Throws usage without LoaderOptions::decode, and for a field
+  /// that does not exist.
+  std::span<const std::byte> field(std::size_t index) const;
+  std::span<const std::byte> field(std::string_view name) const;
   void release();
 
  private:
   friend class Loader;
+  const DecodedArrays& arrays() const;
+
   std::shared_ptr<Pipeline> pipeline_;
   std::vector<Sample> samples_;
   std::vector<std::unique_ptr<std::byte[]>> copies_;  ///< of what no buffer holds any more
+  std::shared_ptr<const DecodedArrays> arrays_;       ///< null when nothing was decoded
   std::uint64_t iteration_ = 0;
   std::uint64_t epoch_ = 0;
 };
@@ -100,9 +119,13 @@ class Loader {
   std::optional<Batch> next();
 
   /// Decodes every sample of `batch` into contiguous arrays, one span a schema field, each of
-  /// samples * Field::bytes() bytes. Throws, on all ranks, corrupt naming sample and key, and usage
-  /// when the arrays do not fit.
+  /// samples * Field::bytes() bytes, in the calling thread: for those who bring their own memory.
+  /// Throws, on all ranks, corrupt naming sample and key, and usage when the arrays do not fit.
   void decode(const Batch& batch, std::span<const std::span<std::byte>> fields);
+
+  /// Samples of this rank that were left out of the batches that next() gave, each once, the first
+  /// thousand of them; LoaderStatistics::skipped counts all, in every epoch anew. Local.
+  std::span<const SkippedSample> skipped() const;
 
   /// Throws what another rank failed with, if any did. Local and cheap: suits as the interrupt of
   /// other communicators while they wait.

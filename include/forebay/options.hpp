@@ -65,6 +65,12 @@ enum class StaggerBy : std::uint8_t {
   ticket,  ///< first come, first served, from one counter
 };
 
+/// What happens to a sample whose stored value does not decode.
+enum class Undecodable : std::uint8_t {
+  fail,  ///< it ends the run, on all ranks, with its id, key and what is wrong
+  skip,  ///< it is left out of its batch, which is one sample shorter; see Loader::skipped()
+};
+
 /// LoaderOptions::stagger: no turns, all roots read at once.
 inline constexpr int kNoStagger = 0;
 /// LoaderOptions::stagger: what the strategy says.
@@ -149,13 +155,25 @@ struct LoaderOptions {
   std::uint64_t header_bytes = 0;
   std::uint64_t record_bytes = 0;
   bool big_endian = false;
-  /// Threads of a reading process that decode chunks and put samples together, where a format needs
-  /// it; 0 = as many as it has cores for itself.
-  unsigned decode_threads = 0;
   /// How stored values are decoded: auto, datum, image, raw, bytes.
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;
+  /// Batches come decoded, see Batch::field(): threads of the loader decode while the consumer
+  /// computes. Off: values as stored; Loader::decode() decodes them in the consumer's thread.
+  bool decode = false;
+  /// Threads that decode, of each rank; 0 = the cores of the rank, at most 8. As many, in a process
+  /// that reads, decode chunks and put samples together where a format needs it.
+  unsigned decode_threads = 0;
+  /// Batches that are decoded before they are asked for; 0 = none. Each rank holds one more set of
+  /// arrays than this (and one for each further batch that the consumer does not release). They
+  /// come out of `stage_bytes`, of which they may take half: fewer are decoded ahead where more do
+  /// not fit.
+  unsigned decode_ahead = 2;
+  /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. With
+  /// skip the fields are those of the first of the first thousand samples that tells them; declare
+  /// `schema` where that may be the odd one.
+  Undecodable undecodable = Undecodable::fail;
   /// Works out the plan of the first window at open, for Loader::plan().
   bool explain = false;
   /// How long the file system may leave reads without an answer: 1 ms to a year. Who waits for
@@ -197,5 +215,6 @@ std::string_view to_string(Strategy strategy);
 std::string_view to_string(Locate locate);
 std::string_view to_string(ReadEngine engine);
 std::string_view to_string(StaggerBy by);
+std::string_view to_string(Undecodable what);
 
 }  // namespace forebay

@@ -20,14 +20,16 @@ struct LoaderStatistics {
   double read_seconds = 0;  ///< reading records into the stage; with mmap the page faults are here
   double wait_seconds = 0;  ///< the reader waited for a free buffer: large is good
   double turn_seconds = 0;  ///< the reader waited for its turn to read (staggering)
-  double decode_seconds = 0;   ///< turning stored values into fields; chunks, in the reader
+  double decode_seconds = 0;   ///< turning stored values into fields, in all threads together
   double exposed_seconds = 0;  ///< the consumer waited for data: exposed I/O
-  double skew_seconds = 0;     ///< the consumer waited for slower ranks
+  double exposed_decode_seconds = 0;  ///< it waited for data that were there to be decoded
+  double skew_seconds = 0;            ///< the consumer waited for slower ranks
 
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
   std::uint64_t repeated = 0;         ///< of these, those that fill batches at the end of an epoch
   std::uint64_t dropped = 0;          ///< left out at the end of epochs; counted by rank 0 for all
+  std::uint64_t skipped = 0;          ///< left out of their batches: they do not decode
   std::uint64_t bytes_delivered = 0;  ///< stored values handed to the consumer
   std::uint64_t bytes_requested = 0;  ///< asked from the file system (mapped: pages touched)
   std::uint64_t requests = 0;         ///< explicit reads (mapped: none)

@@ -27,7 +27,6 @@ struct SamplesFlags {
   std::string dataset;
   std::string output;
   std::string trace;
-  bool decode = false;
   bool statistics = false;
   bool explain = false;
   bool json = false;  ///< of --explain; the samples are JSON lines in any case
@@ -86,43 +85,23 @@ class LineFile {
   std::FILE* file_;
 };
 
-/// Decodes batches into one contiguous array a field, and digests them sample by sample.
-class Decoded {
- public:
-  explicit Decoded(const Schema& schema) : schema_(schema), arrays_(schema.fields.size()) {}
-
-  void decode(Loader& loader, const Batch& batch) {
-    std::vector<std::span<std::byte>> spans;
-    for (std::size_t f = 0; f < arrays_.size(); ++f) {
-      arrays_[f].resize(batch.samples().size() * schema_.fields[f].bytes());
-      spans.emplace_back(arrays_[f]);
-    }
-    loader.decode(batch, spans);
+/// Of all fields of sample number `index` of a decoded batch.
+std::uint64_t digest_of_fields(const Schema& schema, const Batch& batch, std::size_t index) {
+  std::vector<std::byte> fields;
+  for (std::size_t f = 0; f < schema.fields.size(); ++f) {
+    const std::uint64_t size = schema.fields[f].bytes();
+    const auto field = batch.field(f).subspan(index * size, size);
+    fields.insert(fields.end(), field.begin(), field.end());
   }
+  return digest(fields);
+}
 
-  std::uint64_t digest_of(std::size_t sample) const {
-    std::vector<std::byte> fields;
-    for (std::size_t f = 0; f < arrays_.size(); ++f) {
-      const std::uint64_t size = schema_.fields[f].bytes();
-      const auto field = std::span(arrays_[f]).subspan(sample * size, size);
-      fields.insert(fields.end(), field.begin(), field.end());
-    }
-    return digest(fields);
-  }
-
- private:
-  Schema schema_;
-  std::vector<std::vector<std::byte>> arrays_;
-};
-
-std::string lines_of(Loader& loader, const Batch& batch, int rank, Decoded* decoded) {
-  if (decoded != nullptr) decoded->decode(loader, batch);
+std::string lines_of(const Loader& loader, const Batch& batch, int rank, bool decoded) {
   std::string lines;
   for (std::size_t i = 0; i < batch.samples().size(); ++i) {
     const Sample& sample = batch.samples()[i];
-    std::uint64_t fields = 0;
-    if (decoded != nullptr) fields = decoded->digest_of(i);
-    lines += sample_line(sample, batch.iteration(), rank, decoded != nullptr ? &fields : nullptr);
+    const std::uint64_t fields = decoded ? digest_of_fields(loader.schema(), batch, i) : 0;
+    lines += sample_line(sample, batch.iteration(), rank, decoded ? &fields : nullptr);
   }
   return lines;
 }
@@ -142,8 +121,6 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
   collectively(comm, [&] {
     if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
   });
-  std::unique_ptr<Decoded> decoded;
-  if (flags.decode) decoded = std::make_unique<Decoded>(loader.schema());
   std::vector<std::vector<std::byte>> gathered;
   // All ranks learn of a failure at the same point, so none is left behind in the middle of gather.
   for (;;) {
@@ -152,7 +129,7 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
     collectively(comm, [&] {
       for (const auto& of_rank : gathered) file->write(of_rank);
       batch = loader.next();
-      if (batch) lines = lines_of(loader, *batch, comm.rank(), decoded.get());
+      if (batch) lines = lines_of(loader, *batch, comm.rank(), flags.loader.decode);
     });
     if (!batch) break;
     gathered = comm.gather(std::as_bytes(std::span(lines)), 0);
@@ -176,7 +153,7 @@ void print_plan(const Loader& loader, bool json) {
 int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
   // What each of these adds is collective, or a part of every line.
   require_agreement(*comm,
-                    fmt::format("decode={},stats={},trace={},explain={}", flags.decode,
+                    fmt::format("decode={},stats={},trace={},explain={}", flags.loader.decode,
                                 flags.statistics, !flags.trace.empty(), flags.explain),
                     "the options of the output");
   collectively(*comm, [&] {
@@ -214,7 +191,9 @@ void add_samples_command(CLI::App& app) {
                    "LMDB: DIR, FILE, or either with #NAME; or HDF5, .npy or record files: FILE, "
                    "'PATTERN*' or FILE,FILE, each with #x=NAME,y=NAME for their fields")
       ->required();
-  command->add_flag("--decode", flags->decode, "Decode each sample and add a digest of its fields");
+  command->add_flag("--decode", flags->loader.decode,
+                    "Decode each sample and add a digest of its fields; those that are skipped "
+                    "(--undecodable) have no line but a warning");
   command->add_option("--output", flags->output, "File for the lines (default: standard output)");
   command->add_flag("--stats", flags->statistics, "Print the loader's figures as JSON on stderr");
   command->add_option("--trace", flags->trace, "Write a timeline for Perfetto to this file");
@@ -223,7 +202,7 @@ void add_samples_command(CLI::App& app) {
   command->add_flag("--json", flags->json,
                     "With --explain: as JSON. Samples are JSON lines in any case");
   add_order_flags(*command, flags->loader);
-  add_loader_flags(*command, flags->loader);
+  add_loader_flags(*command, flags->loader, {"decode"});
   command->callback([flags] {
     check_flags(*flags);
     if (flags->loader.iterations == 0 && flags->loader.epochs == 0) flags->loader.epochs = 1;
@@ -231,7 +210,7 @@ void add_samples_command(CLI::App& app) {
     flags->loader.explain = flags->explain;
     if (flags->loader.coalesce == 0 && !flags->explain) flags->loader.coalesce = 1;
     // Values that nobody decodes may be anything, also where the codec is looked up: in the first.
-    const bool any_value = !flags->decode && flags->loader.schema.empty();
+    const bool any_value = !flags->loader.decode && flags->loader.schema.empty();
     if (any_value && flags->loader.codec == "auto") flags->loader.codec = "bytes";
     const int code = run_collective_main(
         [&](const std::shared_ptr<Communicator>& comm) { return run_samples(comm, *flags); });

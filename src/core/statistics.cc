@@ -21,11 +21,13 @@ void for_each_figure(Visitor visit) {
   visit("turn_seconds", &Statistics::turn_seconds, kSum);
   visit("decode_seconds", &Statistics::decode_seconds, kSum);
   visit("exposed_seconds", &Statistics::exposed_seconds, kSum);
+  visit("exposed_decode_seconds", &Statistics::exposed_decode_seconds, kSum);
   visit("skew_seconds", &Statistics::skew_seconds, kSum);
   visit("batches", &Statistics::batches, kSum);
   visit("samples", &Statistics::samples, kSum);
   visit("repeated", &Statistics::repeated, kSum);
   visit("dropped", &Statistics::dropped, kSum);
+  visit("skipped", &Statistics::skipped, kSum);
   visit("bytes_delivered", &Statistics::bytes_delivered, kSum);
   visit("bytes_requested", &Statistics::bytes_requested, kSum);
   visit("requests", &Statistics::requests, kSum);

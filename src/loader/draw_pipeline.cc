@@ -157,12 +157,16 @@ std::uint64_t DrawPipeline::buffer_of(std::uint64_t draw, std::uint64_t from) co
 
 void DrawPipeline::require_free_buffers() const {
   if (held_.empty()) return;
-  const Share share = epoch_->order.share(comm_->rank(), step_);
-  if (share.count == 0) return;
-  const std::uint64_t last = buffer_of(share.first + share.count - 1, number_);
-  if (last >= held_.front().from + static_cast<std::uint64_t>(options_.buffers)) {
+  if (needed_buffers() > held_.front().from + static_cast<std::uint64_t>(options_.buffers)) {
     refuse_held_buffers();
   }
+}
+
+/// Without samples nothing is needed, that is, nothing but what was drawn from already.
+std::uint64_t DrawPipeline::needed_buffers() const {
+  const Share share = epoch_->order.share(comm_->rank(), step_);
+  if (share.count == 0) return number_;
+  return buffer_of(share.first + share.count - 1, number_) + 1;
 }
 
 Delivery DrawPipeline::take() {

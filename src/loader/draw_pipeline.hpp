@@ -32,6 +32,8 @@ class DrawPipeline final : public Pipeline {
   void require_free_buffers() const override;
   Delivery take() override;
   std::uint64_t needed() const override { return number_; }
+  std::optional<std::uint64_t> needed_end() const override { return needed_buffers(); }
+  std::uint64_t needed_buffers() const;
 
   void read_list();
   SharedNumbers bounds() const;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "loader/decoded_arrays.hpp"
 #include "loader/pipeline.hpp"
 
 namespace forebay {
@@ -10,6 +11,7 @@ Batch::Batch(Batch&& other) noexcept
     : pipeline_(std::move(other.pipeline_)),
       samples_(std::exchange(other.samples_, {})),
       copies_(std::exchange(other.copies_, {})),
+      arrays_(std::move(other.arrays_)),
       iteration_(other.iteration_),
       epoch_(other.epoch_) {}
 
@@ -19,6 +21,7 @@ Batch& Batch::operator=(Batch&& other) noexcept {
   pipeline_ = std::move(other.pipeline_);
   samples_ = std::exchange(other.samples_, {});
   copies_ = std::exchange(other.copies_, {});
+  arrays_ = std::move(other.arrays_);
   iteration_ = other.iteration_;
   epoch_ = other.epoch_;
   return *this;
@@ -29,7 +32,21 @@ Batch::~Batch() { release(); }
 void Batch::release() {
   samples_.clear();
   copies_.clear();
+  arrays_.reset();
   if (const auto pipeline = std::exchange(pipeline_, nullptr)) pipeline->release(iteration_);
+}
+
+std::span<const std::byte> Batch::field(std::size_t index) const { return arrays().field(index); }
+
+std::span<const std::byte> Batch::field(std::string_view name) const {
+  return arrays().field(name);
+}
+
+const DecodedArrays& Batch::arrays() const {
+  if (arrays_) return *arrays_;
+  throw Error(ErrorKind::usage,
+              pipeline_ ? "the batch holds values as stored" : "the batch was released",
+              pipeline_ ? "open the loader with decode=on" : "");
 }
 
 Loader Loader::open(std::shared_ptr<Communicator> comm, const std::string& dataset,
@@ -50,10 +67,11 @@ Loader::~Loader() {
 }
 
 std::optional<Batch> Loader::next() {
-  Batch batch;
-  batch.iteration_ = pipeline_->iteration();
   auto delivery = pipeline_->next();
   if (!delivery) return std::nullopt;
+  Batch batch;
+  batch.iteration_ = delivery->iteration;
+  batch.arrays_ = std::move(delivery->arrays);
   batch.samples_ = std::move(delivery->samples);
   batch.copies_ = std::move(delivery->copies);
   batch.epoch_ = delivery->epoch;
@@ -73,6 +91,7 @@ const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }
 std::string Loader::plan(bool json) const { return pipeline_->plan(json); }
 LoaderStatistics Loader::statistics() const { return pipeline_->statistics(); }
-std::string Loader::state() const { return pipeline_->state(); }
+std::string Loader::state() const { return pipeline_->delivered_state(); }
+std::span<const SkippedSample> Loader::skipped() const { return pipeline_->skipped(); }
 
 }  // namespace forebay

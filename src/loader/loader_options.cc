@@ -41,6 +41,10 @@ constexpr Name<SharedMemoryKind> kStages[] = {
     {"posix", SharedMemoryKind::posix},
     {"mpi", SharedMemoryKind::mpi},
 };
+constexpr Name<Undecodable> kUndecodables[] = {
+    {"fail", Undecodable::fail},
+    {"skip", Undecodable::skip},
+};
 constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 constexpr Name<int> kStaggers[] = {
     {"auto", kStaggerByStrategy}, {"off", kNoStagger}, {"measure", kMeasureStagger}};
@@ -48,6 +52,7 @@ constexpr Name<int> kStaggers[] = {
 constexpr int kMostStagger = 1'000'000;
 constexpr unsigned kMostDepth = 4096;
 constexpr unsigned kMostThreads = 256;
+constexpr unsigned kMostDecodeAhead = 64;
 
 int parse_stagger(std::string_view text) {
   for (const auto& name : kStaggers) {
@@ -156,19 +161,35 @@ const std::array kEntries = {
         {"stage", "KIND", "shared memory of the stage: posix, mpi"},
         [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
         [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
-    OptionEntry{{"decode-threads", "N",
-                 "threads that decode chunks in a reading process (default 0: by its cores)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.decode_threads =
-                      static_cast<unsigned>(parse_count(t, "decode-threads", 0, kMostThreads));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.decode_threads); }},
     OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
                 [](LoaderOptions& o, std::string_view t) { o.codec = t; },
                 [](const LoaderOptions& o) { return o.codec; }},
     OptionEntry{{"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"},
                 [](LoaderOptions& o, std::string_view t) { o.schema = t; },
                 [](const LoaderOptions& o) { return o.schema; }},
+    OptionEntry{
+        {"decode", "on|off", "batches come decoded, by threads of the loader (default off)"},
+        [](LoaderOptions& o, std::string_view t) { o.decode = parse_name("decode", t, kSwitch); },
+        [](const LoaderOptions& o) { return std::string(name_of(o.decode, kSwitch)); }},
+    OptionEntry{{"decode-threads", "N", "threads that decode, of a rank (default 0: its cores)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.decode_threads =
+                      static_cast<unsigned>(parse_count(t, "decode-threads", 0, kMostThreads));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.decode_threads); }},
+    OptionEntry{{"decode-ahead", "N", "batches decoded before they are asked for (default 2)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.decode_ahead =
+                      static_cast<unsigned>(parse_count(t, "decode-ahead", 0, kMostDecodeAhead));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.decode_ahead); }},
+    OptionEntry{{"undecodable", "NAME",
+                 "samples that do not decode: fail (default), or skip (shorter batches), with "
+                 "--decode"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.undecodable = parse_name("undecodable", t, kUndecodables);
+                },
+                [](const LoaderOptions& o) { return std::string(to_string(o.undecodable)); }},
     OptionEntry{{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
                 [](LoaderOptions& o, std::string_view t) {
                   o.timeout =
@@ -267,6 +288,10 @@ std::string LoaderOptions::to_text() const {
 }
 
 void LoaderOptions::validate(int ranks) const {
+  if (undecodable == Undecodable::skip && !decode) {
+    throw Error(ErrorKind::usage, "samples are skipped by who decodes them: the loader does not",
+                "give --decode as well");
+  }
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
   require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
@@ -296,5 +321,6 @@ std::string_view to_string(Strategy strategy) { return name_of(strategy, kStrate
 std::string_view to_string(Locate locate) { return name_of(locate, kLocates); }
 std::string_view to_string(ReadEngine engine) { return name_of(engine, kEngines); }
 std::string_view to_string(StaggerBy by) { return name_of(by, kStaggerBys); }
+std::string_view to_string(Undecodable what) { return name_of(what, kUndecodables); }
 
 }  // namespace forebay

@@ -37,6 +37,7 @@ Pipeline::~Pipeline() { close(); }
 void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
+  if (line_) stop_decoding();
   if (reader_) reader_->stop(kLongestGoodbye);
   reader_.reset();
   data_.reset();
@@ -67,7 +68,13 @@ void Pipeline::fail_everywhere(const Error& error) {
 
 std::optional<Delivery> Pipeline::next() {
   board_->check();
-  Delivery delivery;
+  auto delivery = line_ ? next_decoded() : take_now();
+  if (delivery) count(*delivery);
+  return delivery;
+}
+
+/// Waits for the data of the next batch.
+std::optional<Delivery> Pipeline::take_now() {
   try {
     if (!more()) return std::nullopt;
   } catch (const Error& error) {
@@ -75,19 +82,29 @@ std::optional<Delivery> Pipeline::next() {
   }
   require_free_buffers();
   try {
-    delivery = take();
+    return take_next();
   } catch (const Error& error) {
     fail_everywhere(error);
   }
-  held_.push_back({.iteration = iteration_, .from = delivery.from});
+}
+
+Delivery Pipeline::take_next() {
+  Delivery delivery = take();
+  delivery.iteration = iteration_++;
+  held_.push_back({.iteration = delivery.iteration, .from = delivery.from});
+  return delivery;
+}
+
+void Pipeline::count(const Delivery& delivery) {
+  const auto lock = lock_order();
   if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
   figures_.samples += delivery.samples.size();
   for (const Sample& sample : delivery.samples) {
     figures_.bytes_delivered += sample.value.size();
     if (sample.repeat) ++figures_.repeated;
   }
-  ++iteration_;
-  return delivery;
+  figures_.skipped += delivery.skipped.size();
+  skipped_.add(path_, delivery.skipped);
 }
 
 void Pipeline::refuse_held_buffers() const {
@@ -134,6 +151,7 @@ const StageEntry& Pipeline::checked_entry(std::uint64_t window, std::uint64_t en
 }
 
 void Pipeline::release(std::uint64_t iteration) {
+  const auto lock = lock_order();
   std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });
   if (!held_.empty()) {
     stage_->release(local_rank_, held_.front().from);
@@ -142,6 +160,7 @@ void Pipeline::release(std::uint64_t iteration) {
   } else {
     stage_->release(local_rank_, needed());
   }
+  if (line_) line_->look_again();
 }
 
 void Pipeline::decode(std::span<const Sample> samples,
@@ -176,12 +195,7 @@ void Pipeline::decode_one(const Sample& sample, std::size_t index,
   for (std::size_t f = 0; f < fields.size(); ++f) {
     of_sample[f] = fields[f].subspan(index * schema[f].bytes(), schema[f].bytes());
   }
-  try {
-    codec_->decode(sample.value, of_sample);
-  } catch (const Error& error) {
-    const std::string_view key(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
-    throw error.within({.sample = sample.id, .key = printable_key(key)});
-  }
+  decode_sample(*codec_, sample, of_sample);
 }
 
 // Reports ----------------------------------------------------------------------------------------
@@ -193,10 +207,12 @@ const StridedOrder& Pipeline::order() const {
 }
 
 std::string Pipeline::explain() const {
-  return fmt::format(
+  std::string text = fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
       facts_.entries, options_.batch, comm_->size(), order_text(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+  if (line_) text += decoding_text();
+  return text;
 }
 
 std::string Pipeline::plan(bool json) const {
@@ -205,7 +221,9 @@ std::string Pipeline::plan(bool json) const {
 }
 
 LoaderStatistics Pipeline::statistics() const {
+  const auto lock = lock_order();
   LoaderStatistics all = figures_;
+  if (line_) all.decode_seconds += line_->pool().busy_seconds();
   const ReadTotals read = read_figures_->get();
   all.seek_seconds = seconds(read.seek_ns);
   all.read_seconds = seconds(read.read_ns);

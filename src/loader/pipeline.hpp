@@ -23,6 +23,9 @@
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/trace.hpp"
+#include "loader/decode_line.hpp"
+#include "loader/delivery.hpp"
+#include "loader/skipped_list.hpp"
 #include "read/data_access.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
@@ -32,28 +35,17 @@
 
 namespace forebay {
 
-/// What next() gives.
-struct Delivery {
-  std::vector<Sample> samples;
-  std::uint64_t epoch = 0;  ///< of the first sample
-  std::uint64_t from = 0;   ///< what is published in the stage from here on must stay
-  /// Samples that could not wait in the stage for the rest of their batch.
-  std::vector<std::unique_ptr<std::byte[]>> copies;
-};
-
-class Pipeline {
+class Pipeline : private BatchSource {
  public:
   /// The pipeline for the order of `options`. Collective over `comm`; see Loader::open.
   static std::shared_ptr<Pipeline> open(Communicator& comm, const std::string& path,
                                         const LoaderOptions& options, Trace* trace);
-  virtual ~Pipeline();
+  ~Pipeline() override;
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Waits for the samples of the next iteration; empty after the last one.
   std::optional<Delivery> next();
-  /// The iteration that next() gives next.
-  std::uint64_t iteration() const { return iteration_; }
   void release(std::uint64_t iteration);
   void decode(std::span<const Sample> samples, std::span<const std::span<std::byte>> fields);
   /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
@@ -68,13 +60,17 @@ class Pipeline {
   const Schema& schema() const { return codec_->schema(); }
   std::string explain() const;
   std::string plan(bool json) const;
-  virtual std::string state() const = 0;
+  /// After the batches that next() has given.
+  std::string delivered_state() const;
+  std::span<const SkippedSample> skipped() const { return skipped_.all(); }
   LoaderStatistics statistics() const;
 
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
 
-  /// What the index and readers leave of the memory for the buffers of this rank's stage.
+  /// What decoded batches and readers leave of the memory of this rank's stage,
+  std::uint64_t budget_beside_arrays() const;
+  /// and the index of that: for its buffers.
   std::uint64_t buffer_budget() const;
 
   // The order, as the derived class has it. Called in this order.
@@ -95,8 +91,13 @@ class Pipeline {
   /// Throws usage when buffers that the next iteration needs are held.
   virtual void require_free_buffers() const = 0;
   virtual Delivery take() = 0;
-  /// What the next iteration needs is published from here on.
+  /// What the next iteration needs is published from here on,
   virtual std::uint64_t needed() const = 0;
+  /// and up to here; take() does not wait when that is. Nothing where it cannot be told: then no
+  /// batch is decoded before it is asked for. After more().
+  virtual std::optional<std::uint64_t> needed_end() const { return std::nullopt; }
+  /// After all that was taken, also of batches that wait to be delivered.
+  std::string state() const override = 0;
 
   /// Waits until `published` is in the stage.
   void wait_for_data(std::uint64_t published);
@@ -152,6 +153,19 @@ class Pipeline {
   std::string describe() const;
 
   [[noreturn]] void fail_everywhere(const Error& error);
+  std::optional<Delivery> take_now();
+  void count(const Delivery& delivery);
+  void plan_decoding();
+  void start_decoding();
+  void stop_decoding();
+  std::string decoding_text() const;
+  std::optional<Delivery> next_decoded();
+  Delivery wait_for_decoding(DecodeLine::Lock& lock);
+  DecodeLine::Lock lock_order() const;
+  std::optional<std::uint64_t> next_needs() override;
+  Delivery take_next() override;
+  bool published(std::uint64_t end) const override;
+  void wait_published(std::uint64_t end, std::chrono::milliseconds limit) override;
   void require_room(std::size_t samples, std::span<const std::span<std::byte>> fields) const;
   void decode_one(const Sample& sample, std::size_t index,
                   std::span<const std::span<std::byte>> fields) const;
@@ -166,6 +180,9 @@ class Pipeline {
   std::uint64_t private_bytes_ = 0;  ///< of a root, beside the stage
   std::string how_;                  ///< how records are located and read, in words
   std::shared_ptr<const Codec> codec_;
+  unsigned decode_ahead_ = 0;       ///< what the memory allows of it
+  std::uint64_t arrays_bytes_ = 0;  ///< of decoded batches of all ranks that share the stage
+  SkippedList skipped_;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;
@@ -173,6 +190,7 @@ class Pipeline {
   std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
   std::unique_ptr<RootReader> reader_;  ///< of a root
+  std::unique_ptr<DecodeLine> line_;    ///< where batches come decoded
 };
 
 }  // namespace forebay

@@ -47,6 +47,36 @@ FirstRecord look_at_first(DataAccess& data, bool with_value) {
   return first;
 }
 
+// Where undecodable samples are skipped, the first may be one of them.
+constexpr std::uint64_t kMostTried = 1000;
+
+/// The codec for values like `value`; where that throws what is about the value, or only finds that
+/// it is no value of a known kind, nothing.
+std::shared_ptr<const Codec> try_codec(const CodecOptions& options,
+                                       std::span<const std::byte> value) {
+  try {
+    auto codec = make_codec(options, value);
+    const bool told = !codec->schema().fields.empty() || options.codec == "bytes";
+    return told ? codec : nullptr;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::unsupported) return {};
+    throw;
+  }
+}
+
+/// The first sample from which the codec can be told, in place of the first of all.
+void look_for_decodable(DataAccess& data, std::uint64_t entries, const CodecOptions& options,
+                        FirstRecord& first) {
+  if (try_codec(options, std::as_bytes(std::span(first.value)))) return;
+  bool found = false;
+  for (std::uint64_t sample = 0; sample < std::min(entries, kMostTried) && !found; ++sample) {
+    data.read_sample(sample, [&](const Record& record) {
+      found = try_codec(options, record.value) != nullptr;
+      if (found) first.value = text_of(record.value);
+    });
+  }
+}
+
 /// What all ranks tell each other of where they are.
 struct RankPlace {
   int leader = 0;   ///< the global rank of its group's rank 0
@@ -84,7 +114,12 @@ std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& 
   } else {
     pipeline = std::make_shared<DrawPipeline>(path, options, trace);
   }
-  pipeline->open(comm);
+  try {
+    pipeline->open(comm);
+  } catch (...) {
+    pipeline->close();  // its threads use what derived classes have
+    throw;
+  }
   return pipeline;
 }
 
@@ -95,10 +130,12 @@ void Pipeline::open(Communicator& comm) {
   agree_on_data();
   locate();
   agree_on_values();
+  if (options_.decode) plan_decoding();
   make_order();
   make_stage();
   make_stagger();
   collectively(*comm_, [&] { start(); });
+  if (options_.decode) start_decoding();
   figures_.open_seconds = static_cast<double>(now_ns() - opened_ns_) * 1e-9;
 }
 
@@ -223,9 +260,10 @@ void Pipeline::locate() {
 }
 
 std::uint64_t Pipeline::buffer_budget() const {
+  const std::uint64_t budget = budget_beside_arrays();
   const auto stages = static_cast<std::uint64_t>(node_->size() / group_->size());
   const std::uint64_t index = data_->index_bytes() / stages;
-  return setup_.stage_bytes - std::min(index, setup_.stage_bytes / 4);
+  return budget - std::min(index, budget / 4);
 }
 
 void Pipeline::agree_on_values() {
@@ -235,6 +273,9 @@ void Pipeline::agree_on_values() {
     if (comm_->rank() != 0) return;
     codec = data_->codec({options_.codec, options_.schema});
     first = look_at_first(*data_, needs_first_value(codec));
+    if (needs_first_value(codec) && options_.undecodable == Undecodable::skip) {
+      look_for_decodable(*data_, facts_.entries, codec, first);
+    }
   });
   codec.codec = broadcast_text(*comm_, codec.codec, 0);
   codec.schema = broadcast_text(*comm_, codec.schema, 0);

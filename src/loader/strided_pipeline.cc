@@ -20,7 +20,7 @@ std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
 
 void StridedPipeline::make_order() {
   const std::uint64_t start = positions_of(options_.done);
-  const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
+  const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, budget_beside_arrays()));
   collectively(*comm_, [&] {
     const StridedOrder plain(facts_.entries, comm_->size(), options_.batch, 1, start);
     if (options_.coalesce == 0) choose_coalesce(plain, stage_bytes);

@@ -25,6 +25,7 @@ class StridedPipeline final : public Pipeline {
   void require_free_buffers() const override;
   Delivery take() override;
   std::uint64_t needed() const override { return iteration_; }
+  std::optional<std::uint64_t> needed_end() const override { return iteration_ + 1; }
 
   void choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes);
   Sample sample_at(const Run& run, std::uint64_t position) const;

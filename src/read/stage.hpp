@@ -86,6 +86,8 @@ class Stage {
 
   // For consumers.
 
+  /// Whether `iteration` is in the stage.
+  bool published(std::uint64_t iteration) const;
   /// Waits up to `limit`, or until wake(), for `iteration`; tells whether it is in the stage.
   /// Throws cancelled when a root has closed the stage before it published that.
   bool wait_published(std::uint64_t iteration, std::chrono::milliseconds limit);
@@ -114,7 +116,6 @@ class Stage {
     std::uint64_t reserved = 0;  ///< end of what is known to be backed by memory
   };
 
-  bool published(std::uint64_t iteration) const;
   bool abandoned(std::uint64_t iteration) const;
   Area& area(std::uint64_t window) { return areas_[window % areas_.size()]; }
   const Area& area(std::uint64_t window) const { return areas_[window % areas_.size()]; }

@@ -23,7 +23,9 @@ std::string usage_message(const std::function<void()>& call) {
 TEST(LoaderOptions, ReadsAndWritesOneText) {
   const std::string text =
       "batch=256,coalesce=4,strategy=lmm,engine=pread,roots=2,buffers=3,stage-bytes=64MiB,"
-      "codec=raw,schema=\"image:u8[3x32x32],label:i32[]\",timeout=5s";
+      "codec=raw,schema=\"image:u8[3x32x32],label:i32[]\",decode=on,decode-threads=3,decode-ahead="
+      "1,"
+      "undecodable=skip,timeout=5s";
   const LoaderOptions options = LoaderOptions::parse(text);
   EXPECT_EQ(options.batch, 256U);
   EXPECT_EQ(options.coalesce, 4U);
@@ -46,6 +48,10 @@ TEST(LoaderOptions, NamesTheWrongWordAndWhatIsAllowed) {
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch=-1"); }), HasSubstr("-1"));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("buffers=0"); }), HasSubstr("0"));
   EXPECT_THAT(usage_message([] { LoaderOptions{.batch = 3}.validate(4); }), HasSubstr("4 ranks"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("undecodable=drop"); }),
+              HasSubstr("fail, skip"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch=4,undecodable=skip").validate(4); }),
+              HasSubstr("--decode"));
   EXPECT_THAT(
       usage_message([] { LoaderOptions::parse("batch=4,epochs=1,iterations=1").validate(4); }),
       HasSubstr("exclude"));
@@ -78,7 +84,7 @@ TEST(LoaderOptions, EveryOptionIsDocumented) {
 
 TEST(LoaderOptions, FilesAreOptionsLikeOthers) {
   const std::string text =
-      "batch=8,decode-threads=3,schema=x:f32[],format=raw,header-bytes=12,record-bytes=40,"
+      "batch=8,schema=x:f32[],decode-threads=3,format=raw,header-bytes=12,record-bytes=40,"
       "big-endian=on";
   const LoaderOptions options = LoaderOptions::parse(text);
   EXPECT_EQ(options.format, "raw");

@@ -1,0 +1,62 @@
+"""`forebay samples --decode`: what decodes is shown with a digest of its fields, what does not ends
+the run or is skipped."""
+
+import json
+import unittest
+
+from command import CommandTest, encode_datum, write_records
+
+
+class SamplesTest(CommandTest):
+    BAD = {0: b"not a Datum", 5: b"", 11: encode_datum(1, 5, 4, bytes(20), 1)}
+
+    def make(self, bad):
+        write_records(self.path("set"),
+                      [(b"%08d" % i, bad.get(i, encode_datum(1, 4, 5, bytes([i] * 20), i)))
+                       for i in range(16)])
+        return self.path("set")
+
+    def lines(self, *arguments):
+        result = self.run_command("samples", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+    def test_digests_do_not_depend_on_how_it_is_decoded(self):
+        data = self.make({})
+        plain, _ = self.lines(data, "--batch", 4)
+        decoded, _ = self.lines(data, "--batch", 4, "--decode")
+        self.assertEqual(len({line["decoded"] for line in decoded}), 16)
+        for more in (("--decode-threads", 3), ("--decode-ahead", 0), ("--decode-ahead", 5)):
+            self.assertEqual(self.lines(data, "--batch", 4, "--decode", *more)[0], decoded)
+        for line in decoded:
+            del line["decoded"]
+        self.assertEqual(decoded, plain)
+
+    def test_a_bad_sample_ends_the_run_with_its_key(self):
+        data = self.make({5: self.BAD[5]})
+        self.fail("samples", data, "--batch", 4, "--decode", "--output", self.path("lines"),
+                  naming=("sample 5", "00000005", "empty"))
+
+    def test_bad_samples_are_skipped_and_named(self):
+        data = self.make(self.BAD)
+        for epochs in (1, 2):
+            lines, errors = self.lines(data, "--batch", 4, "--decode", "--undecodable", "skip",
+                                       "--stats", "--epochs", epochs)
+            self.assertEqual([line["sample"] for line in lines],
+                             [i for i in range(16) if i not in self.BAD] * epochs)
+            warnings = [line for line in errors.splitlines() if "is skipped" in line]
+            self.assertEqual(len(warnings), 3, errors)
+            for sample, line in zip(sorted(self.BAD), warnings):
+                self.assertIn(f"sample {sample}: key {sample:08d}", line)
+            figures = json.loads(errors.splitlines()[-1])["all"]
+            self.assertEqual(figures["skipped"], 3 * epochs)
+            self.assertEqual(figures["batches"], 4 * epochs)
+
+    def test_skipping_without_decoding_is_refused(self):
+        data = self.make({})
+        self.fail("samples", data, "--batch", 4, "--undecodable", "skip", code=2,
+                  naming="--decode")
+
+
+if __name__ == "__main__":
+    unittest.main()
