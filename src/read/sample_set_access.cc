@@ -65,8 +65,11 @@ DataFacts SampleSetAccess::facts() const {
                   .assembled = !source_->packed(),
                   .files = {},
                   .fingerprint = source_->fingerprint().text};
-  const std::uint64_t delivered = source_->entries() * source_->sample_bytes();
-  facts.stored_bytes = std::max(delivered, source_->packed() ? source_->stored_bytes() : 0);
+  // Files whose rows were never written may promise more than numbers can tell.
+  const std::uint64_t sample = source_->sample_bytes();
+  const bool absurd = sample > 0 && source_->entries() > UINT64_MAX / sample;
+  facts.stored_bytes = std::max(absurd ? UINT64_MAX : source_->entries() * sample,
+                                source_->packed() ? source_->stored_bytes() : 0);
   if (source_->parts().size() < 2) return facts;
   std::uint64_t first = 0;
   for (const SamplePart& part : source_->parts()) {
