@@ -28,8 +28,9 @@ void add_loader_flags(CLI::App& command, LoaderOptions& options,
   add_flags(command, options, loader_option_infos(), "Loader", leave_out);
 }
 
-void add_order_flags(CLI::App& command, LoaderOptions& options) {
-  add_flags(command, options, order_option_infos(), "Order", {});
+void add_order_flags(CLI::App& command, LoaderOptions& options,
+                     const std::vector<std::string_view>& leave_out) {
+  add_flags(command, options, order_option_infos(), "Order", leave_out);
 }
 
 }  // namespace forebay

@@ -13,6 +13,7 @@ void add_loader_flags(CLI::App& command, LoaderOptions& options,
                       const std::vector<std::string_view>& leave_out = {});
 
 /// Likewise --order, --seed, ...
-void add_order_flags(CLI::App& command, LoaderOptions& options);
+void add_order_flags(CLI::App& command, LoaderOptions& options,
+                     const std::vector<std::string_view>& leave_out = {});
 
 }  // namespace forebay
