@@ -195,7 +195,10 @@ void add_samples_command(CLI::App& app) {
   auto flags = std::make_shared<SamplesFlags>();
   CLI::App* command = app.add_subcommand(
       "samples", "Print what each rank gets, one JSON line a sample; run it under mpirun");
-  command->add_option("dataset", flags->dataset, "Data set: DIR, FILE, or either with #name")
+  command
+      ->add_option("dataset", flags->dataset,
+                   "LMDB: DIR, FILE, or either with #NAME; or HDF5, .npy or record files: FILE, "
+                   "'PATTERN*' or FILE,FILE, each with #x=NAME,y=NAME for their fields")
       ->required();
   command->add_flag("--decode", flags->decode, "Decode each sample and add a digest of its fields");
   command->add_option("--output", flags->output, "File for the lines (default: standard output)");

@@ -38,6 +38,9 @@ std::uint64_t most_samples_of(const OrderOptions& order) {
   const std::uint64_t share = order.batch / static_cast<std::uint64_t>(order.ranks) + 1;
   std::uint64_t most = share * order.window;  // loaded one by one
   if (order.kind == OrderKind::grouped) most = std::max(most, order.group);
+  for (std::size_t i = 1; order.bounds && i < order.bounds->size(); ++i) {
+    most = std::max(most, (*order.bounds)[i] - (*order.bounds)[i - 1]);
+  }
   if (order.kind == OrderKind::in_memory) {
     most = std::max(most, samples_in_memory(order));
   }
@@ -81,15 +84,22 @@ void DrawPipeline::read_list() {
   options_.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
 }
 
+// Without a size of groups, files are the groups.
+SharedNumbers DrawPipeline::bounds() const {
+  const bool by_file =
+      options_.order == OrderName::grouped && options_.group == 0 && !facts_.files.empty();
+  return by_file ? std::make_shared<const std::vector<std::uint64_t>>(facts_.files) : nullptr;
+}
+
 OrderOptions DrawPipeline::order_options() const {
   return {.kind = kind_of(options_.order),
-          .entries = entries_,
+          .entries = facts_.entries,
           .ranks = comm_->size(),
           .batch = options_.batch,
           .seed = options_.seed,
           .end = options_.end,
           .group = options_.group,
-          .bounds = {},
+          .bounds = bounds(),
           .keep = options_.keep,
           .ratio = options_.ratio,
           .list = options_.ids,
@@ -236,7 +246,7 @@ std::string DrawPipeline::state() const {
   }
   return write_state({.order = options_.order,
                       .fingerprint = identity_,
-                      .entries = entries_,
+                      .entries = facts_.entries,
                       .identity = identity_of_order_,
                       .epoch = now.epoch,
                       .iterations = iteration_,

@@ -26,6 +26,7 @@ class DrawPipeline final : public Pipeline {
   StageShape stage_shape() const override;
   std::uint64_t first_published() const override { return 0; }
   std::shared_ptr<ReadingList> reading_list() override { return feed_; }
+  void complete(ReaderSite& site) const override { site.keep_bytes = keep_bytes_; }
   std::string order_text() const override { return identity_of_order_; }
 
   bool more() override;
@@ -34,6 +35,7 @@ class DrawPipeline final : public Pipeline {
   std::uint64_t needed() const override { return number_; }
 
   void read_list();
+  SharedNumbers bounds() const;
   OrderOptions order_options() const;
   RunLimits limits() const;
   void require_same_order() const;
@@ -44,6 +46,7 @@ class DrawPipeline final : public Pipeline {
 
   std::string identity_of_order_;
   std::uint64_t most_samples_ = 0;  ///< of a buffer
+  std::uint64_t keep_bytes_ = 0;    ///< see ReaderSite
   std::optional<RunEpochs> epochs_;
   std::optional<RunEpoch> epoch_;  ///< the present one; stays when the run has ended
   std::uint64_t step_ = 0;         ///< the next iteration, counted in the epoch

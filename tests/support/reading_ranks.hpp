@@ -114,9 +114,8 @@ class ReadingRank {
                           .board = board_,
                           .list = reading_list(),
                           .stage = stage_,
-                          .index_memory = nullptr,
                           .figures = figures_,
-                          .source = std::move(source),
+                          .data = std::move(source),
                           .turns = std::move(turns),
                           .reader = nullptr};
     parts.reader = make_reader({.plan = map_->plan_of_rank(comm_->rank()),
