@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kRedshifts = 4;
 constexpr std::array<float, kRedshifts> kGrowth{1.0F, 0.8F, 0.6F, 0.4F};
-constexpr float kMeanCount = 40;
+constexpr float kMeanCount = 4;
 
 /// What the four numbers in (-1, 1) mean.
 struct Universe {
