@@ -78,7 +78,8 @@ class Trainings:
             self._write()
 
     def _identity(self, run):
-        return f"{run.text()}: {' '.join(run.words)} on {self.options.ranks}"
+        words = [word.replace(self.data + os.sep, "") for word in run.words]
+        return f"{run.text()}: {' '.join(words)} on {self.options.ranks}"
 
     def _train(self, run):
         with tempfile.TemporaryDirectory(prefix="forebay-train-") as folder:

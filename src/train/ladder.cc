@@ -15,7 +15,7 @@ LadderResults run_ladder(const std::shared_ptr<Communicator>& comm, const Ladder
   LadderResults results{.options = options, .ranks = comm->size(), .nodes = layout.nodes};
   std::string file;
   collectively(*comm, [&] { file = lmdb::resolve_dataset_path(options.train.dataset).data_file; });
-  bench::PageCache cache(*comm, layout, file, options.cold);
+  bench::PageCache cache(*comm, layout, {file}, options.cold);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     std::vector<bench::Variant> variants = options.variants;
     std::ranges::shuffle(variants,

@@ -18,7 +18,7 @@ struct NetInfo {
   int axes;               ///< of space or time: 2 for images
   std::uint64_t side;     ///< height and width of its images; 0: takes any size
   std::uint64_t classes;  ///< when not given; networks that regress have one output a target
-  float mean;             ///< see NetworkOptions; of 8-bit pixels
+  float mean;             ///< see NetworkOptions; of 8-bit pixels, of logarithms of counts
   float scale;
   SolverKind solver;
   double rate;
