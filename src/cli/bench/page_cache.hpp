@@ -15,6 +15,9 @@
 
 namespace forebay::bench {
 
+/// The files of a data set of any format. Throws not_found, io, usage.
+std::vector<std::string> files_of(const std::string& dataset);
+
 class PageCache {
  public:
   /// Collective. Throws usage when `cold` is asked for and some node may not drop its caches.
