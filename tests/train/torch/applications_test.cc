@@ -120,7 +120,7 @@ TEST(Applications, LearnWithAdam) {
     const auto network = make_torch_network(options_for(net, samples.shape, 2));
     Solver solver({.kind = SolverKind::adam, .rate = 5e-4, .weight_decay = 0},
                   network->parameters().size());
-    for (std::size_t i = 0; i < 40; ++i) {
+    for (std::size_t i = 0; i < 30; ++i) {
       network->forward(samples.batch(i * 16 % 256, 16), i);
       network->backward();
       solver.update(network->parameters(), network->gradients(), {i, 0});
