@@ -1,14 +1,12 @@
 // Cubes of matter, as in paper 003, IV-A: u16 counts, side x side x side x channels, and four
 // parameters in (-1, 1) that the counts tell.
 //
-//   g        random field of variance about 1: for each spacing 1, 2, 4, ... noise on a grid of
-//   that
-//            spacing, interpolated in between, weighted by spacing^n          parameter 1: n
-//            a part of it on grids twice as wide along one axis               parameter 2: that
-//            part
+//   g        random field of variance about 1: for each spacing 1, 2, 4, ... noise on a grid of it,
+//            interpolated in between, weighted by spacing^n           parameter 1: n
+//            a part of it on grids 4 times as wide along one axis     parameter 2: that part
 //   h        g made skew, again of mean 0 and variance about 1:
-//            (exp(t g) - e^(t^2/2)) / its deviation                           parameter 3: t
-//   count    mean * max(0, 1 + s * growth * h)                                parameter 4: s
+//            (exp(t g) - e^(t^2/2)) / its deviation                    parameter 3: t
+//   count    mean * max(0, 1 + s * growth * h)                          parameter 4: s
 //
 // The paper's channels are parts of a universe at four redshifts: here channel c is part c / 4 at
 // redshift c % 4, of the same g with its own growth.
@@ -36,10 +34,10 @@ struct Universe {
   float amplitude;  ///< s
 
   explicit Universe(std::span<const float> unit)
-      : slope(0.6F * unit[0]),
+      : slope(unit[0]),
         stretched(0.5F + 0.5F * unit[1]),
         skewness(0.6F + 0.5F * unit[2]),
-        amplitude(0.5F * std::exp(0.6F * unit[3])) {}
+        amplitude(0.6F * std::exp(0.8F * unit[3])) {}
 };
 
 /// Where a point of the cube lies between two points of a grid.
@@ -99,7 +97,7 @@ class Cosmoflow final : public Maker {
       const std::size_t spacing = std::size_t{1} << level;
       add_noise(spacing, spacing, weight * std::sqrt(1 - universe.stretched),
                 mix_key({key, level, 0}));
-      add_noise(spacing, 2 * spacing, weight * std::sqrt(universe.stretched),
+      add_noise(spacing, 4 * spacing, weight * std::sqrt(universe.stretched),
                 mix_key({key, level, 1}));
     }
   }
