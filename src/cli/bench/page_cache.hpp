@@ -15,7 +15,7 @@
 
 namespace forebay::bench {
 
-/// The files of a data set of any format. Throws not_found, io, usage.
+/// Those that hold the samples of `dataset`, whatever its format. Throws as opening it does.
 std::vector<std::string> files_of(const std::string& dataset);
 
 class PageCache {
