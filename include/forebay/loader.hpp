@@ -46,7 +46,9 @@ struct Sample {
   std::uint64_t epoch = 0;
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
   std::uint64_t run_seed = 0;
-  std::span<const std::byte> key;
+  std::span<const std::byte> key;  ///< empty where samples have none: files with fields
+  /// As stored. Of files with fields (HDF5, .npy, records): all fields of schema() in its order,
+  /// one behind the other, in the byte order of this machine.
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
 
@@ -83,8 +85,9 @@ class Batch {
 /// Thread-safety: one thread at a time. Helper threads are the loader's own affair.
 class Loader {
  public:
-  /// Opens `dataset` on all ranks of `comm`. Collective: all ranks succeed, or all throw the same
-  /// Error. `trace` (optional) must outlive the loader.
+  /// Opens `dataset` on all ranks of `comm`: an LMDB directory or file, "#NAME" for a named
+  /// database; or files with fields, "FILES#FIELDS" (docs/formats.md). Collective: all ranks
+  /// succeed, or all throw the same Error. `trace` (optional) must outlive the loader.
   static Loader open(std::shared_ptr<Communicator> comm, const std::string& dataset,
                      const LoaderOptions& options, Trace* trace = nullptr);
   Loader(Loader&&) noexcept;
@@ -116,9 +119,9 @@ class Loader {
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.
   std::string explain() const;
-  /// What rank 0 reads for its first window: requests, sizes, bytes, memory, amplification; text
-  /// for people, or one JSON object. Empty without the option `explain`, off rank 0, and where
-  /// records are found by walking.
+  /// What rank 0 reads for its first window, or buffer of an order that is new in every epoch:
+  /// requests, sizes, bytes, memory, amplification; text for people, or one JSON object. Empty
+  /// without the option `explain`, off rank 0, and where records are found by walking.
   std::string plan(bool json = false) const;
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;

@@ -65,7 +65,8 @@ class Verifier {
  private:
   void note(std::uint64_t sample, const Error& error) {
     ++outcome_.fault_count;
-    if (outcome_.faults.size() < max_faults_) outcome_.faults.push_back({sample, error.what()});
+    if (outcome_.faults.size() == max_faults_) return;
+    outcome_.faults.push_back({sample, error.within({.sample = sample}).what()});
   }
 
   SampleReader reader_;
@@ -110,9 +111,7 @@ Json to_json(const SampleSource& source, const Outcome& outcome) {
 }
 
 void print_outcome(const SampleSource& source, const Outcome& outcome) {
-  for (const Fault& fault : outcome.faults) {
-    fmt::print("sample {}: {}\n", human_count(fault.sample), fault.text);
-  }
+  for (const Fault& fault : outcome.faults) fmt::print("{}\n", fault.text);
   if (outcome.fault_count > outcome.faults.size()) {
     fmt::print("and {} more: see --max-faults\n",
                human_count(outcome.fault_count - outcome.faults.size()));

@@ -43,7 +43,7 @@ FirstRecord look_at_first(DataAccess& data, bool with_value) {
     first.value_bytes = record.value.size();
     if (with_value) first.value = text_of(record.value);
   };
-  data.read_first(sink);
+  data.read_sample(0, sink);
   return first;
 }
 

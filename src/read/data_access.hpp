@@ -81,8 +81,9 @@ class DataAccess {
   virtual DataFacts facts() const = 0;
   /// How its values are decoded, given what the user says. Throws usage.
   virtual CodecOptions codec(const CodecOptions& wanted) const { return wanted; }
-  /// Hands the first sample to `sink`. Local; before make_reader(). Throws what reading throws.
-  virtual void read_first(const RecordSink& sink) = 0;
+  /// Hands `sample` to `sink`, by reading little else. Local; before make_reader(), from which on
+  /// the data are the reader's. Throws what reading throws.
+  virtual void read_sample(std::uint64_t sample, const RecordSink& sink) = 0;
   /// What bringing `runs` into the stage takes; nothing where that is not known without walking.
   virtual std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
                                              std::uint64_t gap_bytes) = 0;

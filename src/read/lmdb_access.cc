@@ -69,8 +69,8 @@ void LmdbAccess::locate(const ReadSetup& setup, const LocatingRanks& ranks) {
                              .timeout = options_.patience_with_ranks()});
 }
 
-void LmdbAccess::read_first(const RecordSink& sink) {
-  forebay::read_first(*source_, bulk_.get(), located_.index.get(), sink);
+void LmdbAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
+  forebay::read_sample(*source_, bulk_.get(), located_.index.get(), sample, sink);
   source_->check_unchanged();
 }
 

@@ -18,7 +18,7 @@ class LmdbAccess final : public DataAccess {
 
   void open(ReadSetup& setup, std::stop_token stop) override;
   DataFacts facts() const override;
-  void read_first(const RecordSink& sink) override;
+  void read_sample(std::uint64_t sample, const RecordSink& sink) override;
   std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
                                      std::uint64_t gap_bytes) override;
   std::string describe() const override;

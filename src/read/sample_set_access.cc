@@ -9,6 +9,7 @@
 #include "core/worker_pool.hpp"
 #include "format/sample_reader.hpp"
 #include "read/sample_set_reader.hpp"
+#include "storage/joined_file.hpp"
 
 namespace forebay {
 namespace {
@@ -46,7 +47,7 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
     throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",
                 {.file = path_});
   }
-  const Engine engine = storage_engine(setup, *source_->files().front());
+  const Engine engine = storage_engine(setup, *resolve(source_->whole(), 0).file);
   bulk_ = make_bulk_reader(source_->whole(), engine, bulk_options(options_, std::move(stop)));
   const std::uint64_t rows = rows_together(*source_);
   if (options_.order == OrderName::grouped && options_.group % rows != 0) {
@@ -60,12 +61,15 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
 DataFacts SampleSetAccess::facts() const {
   DataFacts facts{.entries = source_->entries(),
                   .stored_bytes = 0,
-                  .local = on_local_device(*source_->files().front()),
+                  .local = on_local_device(*resolve(source_->whole(), 0).file),
                   .assembled = !source_->packed(),
                   .files = {},
                   .fingerprint = source_->fingerprint().text};
-  const std::uint64_t delivered = source_->entries() * source_->sample_bytes();
-  facts.stored_bytes = std::max(delivered, source_->packed() ? source_->stored_bytes() : 0);
+  // Files whose rows were never written may promise more than numbers can tell.
+  const std::uint64_t sample = source_->sample_bytes();
+  const bool absurd = sample > 0 && source_->entries() > UINT64_MAX / sample;
+  facts.stored_bytes = std::max(absurd ? UINT64_MAX : source_->entries() * sample,
+                                source_->packed() ? source_->stored_bytes() : 0);
   if (source_->parts().size() < 2) return facts;
   std::uint64_t first = 0;
   for (const SamplePart& part : source_->parts()) {
@@ -87,9 +91,8 @@ CodecOptions SampleSetAccess::codec(const CodecOptions& wanted) const {
               "leave --codec out", {.file = path_});
 }
 
-void SampleSetAccess::read_first(const RecordSink& sink) {
-  const std::uint64_t id = 0;
-  const SamplePlan plan = source_->plan({&id, 1});
+void SampleSetAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
+  const SamplePlan plan = source_->plan({&sample, 1});
   const auto reads = place_extents(plan.extents(), 0);
   std::vector<std::byte> memory(bytes_of(reads));
   std::vector<std::byte> scratch(plan.scratch_bytes());
@@ -102,7 +105,7 @@ void SampleSetAccess::read_first(const RecordSink& sink) {
     const auto field = plan.value(0, f, bytes, scratch);
     value.insert(value.end(), field.begin(), field.end());
   }
-  sink({.sample = 0, .key = {}, .value = value});
+  sink({.sample = sample, .key = {}, .value = value});
 }
 
 std::optional<ReadOutline> SampleSetAccess::outline(std::span<const SampleRun> runs,

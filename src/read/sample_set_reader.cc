@@ -29,6 +29,13 @@ bool is_one_decoded_field(const SampleSource& source) {
          });
 }
 
+bool has_decoded_fields(const SampleSource& source) {
+  return std::ranges::any_of(source.parts(), [](const SamplePart& part) {
+    return std::ranges::any_of(part.fields,
+                               [](const PartField& field) { return !field.storage->in_place(); });
+  });
+}
+
 }  // namespace
 
 SampleSetReader::SampleSetReader(SampleSetParts parts, ReadingList& list, Stage& stage, int root,
@@ -36,6 +43,7 @@ SampleSetReader::SampleSetReader(SampleSetParts parts, ReadingList& list, Stage&
     : parts_(std::move(parts)),
       in_place_(parts_.source->packed()),
       scratch_is_it_(is_one_decoded_field(*parts_.source)),
+      decodes_(has_decoded_fields(*parts_.source)),
       pool_("fb-decode", in_place_ ? 1 : parts_.threads),
       list_(list),
       stage_(stage),
@@ -85,22 +93,28 @@ std::unique_ptr<SampleSetReader::Transfer> SampleSetReader::prepare(const Window
   return transfer;
 }
 
+/// Two slices are in memory at a time, and one is decoded, where decoding is not into the stage.
+bool SampleSetReader::fits(std::uint64_t bytes, std::uint64_t scratch) const {
+  if (in_place_) return true;
+  const std::uint64_t most = parts_.private_bytes;
+  if (scratch_is_it_ || !decodes_) return bytes <= most / 2;
+  return bytes <= most / 4 && scratch <= most / 2;
+}
+
 void SampleSetReader::cut(Transfer& transfer, std::size_t first, std::size_t count) {
   SamplePlan plan = parts_.source->plan(std::span(transfer.ids).subspan(first, count));
   std::vector<PlacedExtent> reads = place_extents(plan.extents(), parts_.gap_bytes);
-  const std::uint64_t scratch = scratch_is_it_ ? 0 : plan.scratch_bytes();
-  const std::uint64_t needed = in_place_ ? 0 : 2 * bytes_of(reads) + scratch;
-  if (needed <= parts_.private_bytes) {
+  if (fits(bytes_of(reads), plan.scratch_bytes())) {
     transfer.slices.push_back({.first = first, .plan = std::move(plan), .reads = std::move(reads)});
     return;
   }
   if (count == 1) {
-    throw Error(ErrorKind::usage,
-                fmt::format("reading one sample takes {} bytes of memory beside the stage, and "
-                            "there are {}",
-                            needed, parts_.private_bytes),
-                "raise --stage-bytes, or lower --roots or --gap-bytes",
-                {.sample = transfer.ids[first]});
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("one sample takes reads of {} bytes, which {} bytes of memory beside the "
+                    "stage do not hold twice",
+                    bytes_of(reads), parts_.private_bytes),
+        "raise --stage-bytes, or lower --roots or --gap-bytes", {.sample = transfer.ids[first]});
   }
   cut(transfer, first, count / 2);
   cut(transfer, first + count / 2, count - count / 2);

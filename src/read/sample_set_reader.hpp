@@ -73,6 +73,7 @@ class SampleSetReader final : public PieceReader {
     bool reading = false;  ///< its first slice
   };
   std::unique_ptr<Transfer> prepare(const WindowPart& part);
+  bool fits(std::uint64_t bytes, std::uint64_t scratch) const;
   void cut(Transfer& transfer, std::size_t first, std::size_t count);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer, Slice& slice);
@@ -95,6 +96,7 @@ class SampleSetReader final : public PieceReader {
   SampleSetParts parts_;
   const bool in_place_;       ///< samples are read straight into the stage
   const bool scratch_is_it_;  ///< what decoding writes is what is delivered: one field
+  const bool decodes_;        ///< some field
   WorkerPool pool_;
   std::mutex spaces_mutex_;
   std::vector<DecodeSpace> spaces_;  ///< those that no thread uses

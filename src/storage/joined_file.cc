@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "forebay/error.hpp"
+#include "storage/file_pool.hpp"
 
 namespace forebay {
 namespace {
@@ -33,8 +34,8 @@ std::size_t JoinedFile::part_at(std::uint64_t offset) const {
 }
 
 void JoinedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  const FilePlace place = resolve(*this, offset);
-  place.file->read(place.offset, out);
+  const std::size_t part = part_at(offset);
+  parts_[part]->read(offset - begins_[part], out);
 }
 
 void JoinedFile::check() const {
@@ -62,11 +63,15 @@ FileCounters JoinedFile::counters() const {
   return all;
 }
 
-FilePlace resolve(const File& file, std::uint64_t offset) {
-  const auto* joined = dynamic_cast<const JoinedFile*>(&file);
-  if (joined == nullptr) return {&file, offset};
-  const std::size_t part = joined->part_at(offset);
-  return {joined->parts()[part].get(), offset - joined->begin(part)};
+FilePlace resolve(const std::shared_ptr<const File>& file, std::uint64_t offset) {
+  if (const auto* joined = dynamic_cast<const JoinedFile*>(file.get())) {
+    const std::size_t part = joined->part_at(offset);
+    return resolve(joined->parts()[part], offset - joined->begin(part));
+  }
+  if (const auto* pooled = dynamic_cast<const PooledFile*>(file.get())) {
+    return {pooled->open(), offset};
+  }
+  return {file, offset};
 }
 
 }  // namespace forebay

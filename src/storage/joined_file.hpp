@@ -40,13 +40,13 @@ class JoinedFile final : public File {
   std::vector<std::uint64_t> begins_;  // of each part, and the end of all
 };
 
-/// A file of its own, and an offset in it.
+/// A file of its own, open, and an offset in it.
 struct FilePlace {
-  const File* file = nullptr;
+  std::shared_ptr<const File> file;
   std::uint64_t offset = 0;
 };
 
-/// What `offset` of `file` means where files are joined; else just that.
-FilePlace resolve(const File& file, std::uint64_t offset);
+/// What `offset` of `file` means where files are joined or pooled (file_pool.hpp); else just that.
+FilePlace resolve(const std::shared_ptr<const File>& file, std::uint64_t offset);
 
 }  // namespace forebay

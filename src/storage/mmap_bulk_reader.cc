@@ -43,7 +43,7 @@ void MmapBulkReader::finish(const Done& done) {
 }
 
 void MmapBulkReader::copy(const ReadRequest& request) {
-  const auto [file, offset] = resolve(*file_, request.offset);
+  const auto [file, offset] = resolve(file_, request.offset);
   const auto mapped = file->map();
   const std::uint64_t end = offset + request.into.size();
   if (end > mapped.size()) {

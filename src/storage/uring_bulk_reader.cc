@@ -27,6 +27,7 @@
 #include "forebay/error.hpp"
 #include "storage/direct_file.hpp"
 #include "storage/file_error.hpp"
+#include "storage/file_pool.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/no_answer.hpp"
 #include "storage/pread_file.hpp"
@@ -65,8 +66,9 @@ class UringBulkReader final : public BulkReader {
 
  private:
   struct Slot {
-    ReadPiece rest;   // what is still missing
-    int repeats = 0;  // answers in a row that brought nothing
+    ReadPiece rest;                    // what is still missing
+    std::shared_ptr<const File> file;  // stays open for it
+    int repeats = 0;                   // answers in a row that brought nothing
     bool busy = false;
   };
 
@@ -169,7 +171,7 @@ void UringBulkReader::begin(std::span<const ReadRequest> requests) {
 void UringBulkReader::submit_pieces() {
   while (!free_.empty() && !pieces_.empty()) {
     const std::size_t slot = free_.back();
-    slots_[slot] = {.rest = pieces_.next(), .repeats = 0, .busy = true};
+    slots_[slot] = {.rest = pieces_.next(), .file = nullptr, .repeats = 0, .busy = true};
     prepare(slot);
     free_.pop_back();
     ++in_flight_;
@@ -181,15 +183,16 @@ void UringBulkReader::prepare(std::size_t slot) {
   ReadPiece& piece = slots_[slot].rest;
   piece.direct = piece.direct && direct_.usable();
   io_uring_sqe& entry = ring_->entry();
-  const FilePlace place = resolve(*file_, piece.offset);
+  const FilePlace place = resolve(file_, piece.offset);
   const int descriptor =
-      piece.direct ? direct_.get() : static_cast<const PreadFile*>(place.file)->fd();
+      piece.direct ? direct_.get() : static_cast<const PreadFile&>(*place.file).fd();
   ::io_uring_prep_read(&entry, files_are_registered_ ? int{piece.direct} : descriptor,
                        piece.into.data(), static_cast<unsigned>(piece.into.size()), place.offset);
   if (files_are_registered_) entry.flags |= IOSQE_FIXED_FILE;
   const bool copied = !piece.direct && piece.into.size() >= kWorkerBytes;
   if (copied || slots_[slot].repeats > 0) entry.flags |= IOSQE_ASYNC;
   entry.user_data = slot;
+  slots_[slot].file = place.file;
   ++counters_.requests;
 }
 
@@ -200,7 +203,7 @@ void UringBulkReader::collect() {
   if (!answer) {
     const auto waiting = std::ranges::find(slots_, true, &Slot::busy);
     patience_ = std::min(patience_, kStopGrace);  // of what follows: the cancelling
-    const FilePlace place = resolve(*file_, waiting->rest.offset);
+    const FilePlace place = resolve(file_, waiting->rest.offset);
     throw no_answer_error(place.file->path(), place.offset, options_.timeout);
   }
   while (answer) {
@@ -220,7 +223,7 @@ void UringBulkReader::take(const RingAnswer& answer) {
   } else {
     take_refusal(slot, -answer.result);
   }
-  if (slot.rest.into.empty()) return;
+  if (slot.rest.into.empty()) return slot.file.reset();
   prepare(answer.user_data);
   slot.busy = true;
   free_.pop_back();
@@ -243,7 +246,7 @@ void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
 // Returns when the read is worth another try.
 void UringBulkReader::take_refusal(Slot& slot, int error) {
   ReadPiece& rest = slot.rest;
-  const FilePlace place = resolve(*file_, rest.offset);
+  const FilePlace place = resolve(file_, rest.offset);
   const std::string& path = place.file->path();
   if (error == 0) {
     throw end_of_file_error(path, place.offset, rest.into.size(), place.file->size());
@@ -317,7 +320,10 @@ std::string UringBulkReader::describe() const {
 
 bool is_on_disk(const File& file) {
   const auto* joined = dynamic_cast<const JoinedFile*>(&file);
-  if (joined == nullptr) return dynamic_cast<const PreadFile*>(&file) != nullptr;
+  if (joined == nullptr) {
+    return dynamic_cast<const PreadFile*>(&file) != nullptr ||
+           dynamic_cast<const PooledFile*>(&file) != nullptr;
+  }
   return std::ranges::all_of(joined->parts(), [](const auto& part) { return is_on_disk(*part); });
 }
 
