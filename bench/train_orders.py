@@ -45,13 +45,13 @@ class Application:
 
 
 def applications(quick):
-    """Sizes at which a training takes a minute or two on one core."""
+    """Sizes at which a training takes some minutes on one core."""
     if quick:
         return [Application("cosmoflow", ("--side", 8, "--channels", 4), 64, 16, 16, 2, 0.0005, "1",
                             16),
                 Application("neuron", ("--length", 400), 256, 64, 32, 2, 0.0005, "1", 32)]
-    return [Application("cosmoflow", ("--side", 32, "--channels", 4), 512, 128, 16, 12, 0.0005,
-                        "7,10", 32),
+    return [Application("cosmoflow", ("--side", 32, "--channels", 4), 512, 128, 16, 24, 0.0005,
+                        "16,20", 32),
             Application("neuron", (), 3000, 600, 32, 12, 0.0005, "7,10", 100)]
 
 
