@@ -134,6 +134,9 @@ class Loader {
   void fail(const Error& error);
 
   std::uint64_t entries() const;
+  /// Epochs of which next() has given the last batch, those before a resumed run included. In the
+  /// strided order: of which it has given every sample.
+  std::uint64_t epochs_done() const;
   const Schema& schema() const;
   /// Throws usage when the order is another one.
   const StridedOrder& order() const;

@@ -14,6 +14,7 @@
 namespace forebay {
 
 void add_pack_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_provenance_command(CLI::App& app);

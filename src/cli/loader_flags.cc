@@ -41,8 +41,9 @@ void add_format_flags(CLI::App& command, LoaderOptions& options) {
   add_flags(command, options, format_option_infos(), "Files", {});
 }
 
-void add_order_flags(CLI::App& command, LoaderOptions& options) {
-  add_flags(command, options, order_option_infos(), "Order", {});
+void add_order_flags(CLI::App& command, LoaderOptions& options,
+                     const std::vector<std::string_view>& leave_out) {
+  add_flags(command, options, order_option_infos(), "Order", leave_out);
 }
 
 }  // namespace forebay

@@ -17,6 +17,7 @@ void add_loader_flags(CLI::App& command, LoaderOptions& options,
 void add_format_flags(CLI::App& command, LoaderOptions& options);
 
 /// Likewise --order, --seed, ...
-void add_order_flags(CLI::App& command, LoaderOptions& options);
+void add_order_flags(CLI::App& command, LoaderOptions& options,
+                     const std::vector<std::string_view>& leave_out = {});
 
 }  // namespace forebay

@@ -19,6 +19,7 @@ enum ExitCode : int { kFine = 0, kFailed = 1, kUsage = 2 };
 
 void add_commands(CLI::App& app) {
   add_pack_command(app);
+  add_generate_command(app);
   add_inspect_command(app);
   add_verify_command(app);
   add_provenance_command(app);

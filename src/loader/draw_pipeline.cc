@@ -233,6 +233,11 @@ Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
           .repeat = drawn.repeat};
 }
 
+std::uint64_t DrawPipeline::epochs_done() const {
+  if (!epoch_) return options_.first_epoch;
+  return epoch_->order.epoch() + (step_ == epoch_->order.steps() ? 1 : 0);
+}
+
 std::string DrawPipeline::state() const {
   OrderProgress now{.epoch = options_.first_epoch, .done = options_.done};
   if (epoch_) {

@@ -18,6 +18,7 @@ class DrawPipeline final : public Pipeline {
   DrawPipeline(const std::string& path, const LoaderOptions& options, Trace* trace)
       : Pipeline(path, options, trace) {}
 
+  std::uint64_t epochs_done() const override;
   std::string state() const override;
 
  private:

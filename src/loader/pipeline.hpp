@@ -56,6 +56,7 @@ class Pipeline : private BatchSource {
   void fail(const Error& error);
 
   std::uint64_t entries() const { return facts_.entries; }
+  virtual std::uint64_t epochs_done() const = 0;
   /// Throws usage when the order is another one.
   virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }

@@ -99,6 +99,14 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
           .repeat = false};
 }
 
+// In a coalesced window, what was taken is not all in a row.
+std::uint64_t StridedPipeline::epochs_done() const {
+  const std::uint64_t taken = positions_of(options_.done) + iteration_ * options_.batch;
+  std::uint64_t epochs = taken / entries();
+  while (epochs > 0 && order().iterations(epochs) > iteration_) --epochs;
+  return epochs;
+}
+
 std::string StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});

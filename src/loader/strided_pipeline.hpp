@@ -11,6 +11,7 @@ class StridedPipeline final : public Pipeline {
       : Pipeline(path, options, trace) {}
 
   const StridedOrder& order() const override { return map_->order(); }
+  std::uint64_t epochs_done() const override;
   std::string state() const override;
 
  private:

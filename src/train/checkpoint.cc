@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "forebay/error.hpp"
@@ -24,7 +25,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little,
               "arrays are stored as they lie in memory");
 
-constexpr std::string_view kMagic = "FOREBAY-TRAIN-1\n";
+constexpr std::string_view kMagic = "FOREBAY-TRAIN-2\n";
+constexpr std::string_view kOldMagic = "FOREBAY-TRAIN-1\n";
 constexpr std::string_view kSuffix = ".checkpoint";
 constexpr std::uint64_t kPrefix = 24;
 constexpr std::uint64_t kLargestHeader = std::uint64_t{1} << 20;
@@ -59,11 +61,25 @@ struct Layout {
   CheckpointHeader header;
 };
 
+// Signed or fractional numbers must not turn into huge unsigned ones.
+std::uint64_t count_of(const nlohmann::json& value, const char* name) {
+  if (!value.is_number_unsigned()) {
+    throw Error(ErrorKind::corrupt, fmt::format("'{}' in its header is not a count", name),
+                kRemedy);
+  }
+  return value.get<std::uint64_t>();
+}
+
 Layout read_layout(const File& file) {
   const std::uint64_t size = file.size();
   std::array<std::byte, kPrefix> prefix{};
   if (size < kPrefix) throw_corrupt(file.path(), "too short to be a checkpoint");
   file.read(0, prefix);
+  if (std::memcmp(prefix.data(), kOldMagic.data(), kOldMagic.size()) == 0) {
+    throw Error(ErrorKind::unsupported, "a checkpoint of version 1, which is read no more",
+                "finish that run with the Forebay that began it, or start without --resume",
+                {.file = file.path()});
+  }
   if (std::memcmp(prefix.data(), kMagic.data(), kMagic.size()) != 0) {
     throw_corrupt(file.path(), "not a checkpoint of this version of Forebay");
   }
@@ -80,7 +96,8 @@ Layout read_layout(const File& file) {
   } catch (const Error& error) {
     throw error.within({.file = file.path()});
   }
-  const std::uint64_t floats = 2 * layout.header.parameters + layout.header.statistics;
+  const std::uint64_t floats =
+      layout.header.parameters + layout.header.statistics + layout.header.solver_state;
   const std::uint64_t expected = kPrefix + layout.header_size + 4 * floats + 8;
   if (size != expected) {
     throw_corrupt(file.path(), fmt::format("{} bytes long where its header asks for {}: it was cut "
@@ -94,12 +111,12 @@ Layout read_layout(const File& file) {
 
 std::string to_text(const CheckpointHeader& header) {
   return nlohmann::json{{"net", header.net},
-                        {"channels", header.input.channels},
-                        {"height", header.input.height},
-                        {"width", header.input.width},
-                        {"classes", header.classes},
+                        {"input", header.input},
+                        {"outputs", header.outputs},
+                        {"solver", header.solver},
                         {"parameters", header.parameters},
                         {"statistics", header.statistics},
+                        {"solver_state", header.solver_state},
                         {"seed", header.seed},
                         {"iteration", header.iteration},
                         {"epoch", header.epoch},
@@ -114,23 +131,16 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
   CheckpointHeader header;
   try {
     const auto json = nlohmann::json::parse(text);
-    // Signed or fractional numbers must not turn into huge unsigned ones.
-    const auto count = [&json](const char* name) {
-      const auto& value = json.at(name);
-      if (!value.is_number_unsigned()) {
-        throw Error(ErrorKind::corrupt, fmt::format("'{}' in its header is not a count", name),
-                    kRemedy);
-      }
-      return value.get<std::uint64_t>();
-    };
-    const auto side = [&count](const char* name) {
-      return static_cast<std::uint32_t>(std::min<std::uint64_t>(count(name), UINT32_MAX));
-    };
+    const auto count = [&json](const char* name) { return count_of(json.at(name), name); };
+    Shape input;
+    for (const auto& side : json.at("input")) input.push_back(count_of(side, "input"));
     header = {.net = json.at("net").get<std::string>(),
-              .input = {side("channels"), side("height"), side("width")},
-              .classes = count("classes"),
+              .input = std::move(input),
+              .outputs = count("outputs"),
+              .solver = json.at("solver").get<std::string>(),
               .parameters = count("parameters"),
               .statistics = count("statistics"),
+              .solver_state = count("solver_state"),
               .seed = count("seed"),
               .iteration = count("iteration"),
               .epoch = count("epoch"),
@@ -141,7 +151,7 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::corrupt, "its header is not the JSON of a checkpoint", kRemedy);
   }
-  if (header.parameters > kMostParameters || header.statistics > kMostParameters) {
+  if (std::max({header.parameters, header.statistics, header.solver_state}) > kMostParameters) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("its header names {} parameters", header.parameters), kRemedy);
   }
@@ -166,7 +176,7 @@ std::string write_checkpoint(const std::string& directory, const CheckpointHeade
        {std::as_bytes(std::span(kMagic)), std::as_bytes(std::span(&text_size, 1)),
         std::as_bytes(std::span(text)), std::as_bytes(std::span<const float>(state.parameters)),
         std::as_bytes(std::span<const float>(state.statistics)),
-        std::as_bytes(std::span<const float>(state.momentum))}) {
+        std::as_bytes(std::span<const float>(state.solver))}) {
     hash.add(piece);
     file.write(piece);
   }
@@ -202,19 +212,21 @@ void read_checkpoint(const std::string& path, const TrainingState& state) {
   const auto file = open_file(path, Engine::pread);
   const Layout layout = read_layout(*file);
   if (state.parameters.size() != layout.header.parameters ||
-      state.momentum.size() != layout.header.parameters ||
-      state.statistics.size() != layout.header.statistics) {
-    throw_corrupt(path,
-                  fmt::format("holds {} parameters and {} statistics where {} has {} and {}",
-                              layout.header.parameters, layout.header.statistics, layout.header.net,
-                              state.parameters.size(), state.statistics.size()));
+      state.statistics.size() != layout.header.statistics ||
+      state.solver.size() != layout.header.solver_state) {
+    throw_corrupt(
+        path, fmt::format("holds {} parameters, {} statistics and {} numbers of the solver where "
+                          "{} has {}, {} and {}",
+                          layout.header.parameters, layout.header.statistics,
+                          layout.header.solver_state, layout.header.net, state.parameters.size(),
+                          state.statistics.size(), state.solver.size()));
   }
   Hash hash;
   std::vector<std::byte> head(kPrefix + layout.header_size);
   file->read(0, head);
   hash.add(head);
   std::uint64_t offset = head.size();
-  for (const std::span<float> array : {state.parameters, state.statistics, state.momentum}) {
+  for (const std::span<float> array : {state.parameters, state.statistics, state.solver}) {
     const auto bytes = std::as_writable_bytes(array);
     file->read(offset, bytes);
     hash.add(bytes);

@@ -1,17 +1,18 @@
 // A training run on disk: everything from which it goes on with the same numbers.
 //
 //   offset  bytes   content
-//   0       16      "FOREBAY-TRAIN-1\n"
+//   0       16      "FOREBAY-TRAIN-2\n"
 //   16      8       H, length of the header (little endian, as all numbers here)
 //   24      H       header: one JSON object (CheckpointHeader)
 //   24+H    4*P     parameters (float)
 //           4*S     statistics: running means and variances
-//           4*P     momentum of the solver
+//           4*Q     state of the solver
 //   end-8   8       XXH3-64 of all bytes before
 //
 // Files are named for their iteration ("000000000938.checkpoint") and appear whole or not at all:
 // written under a temporary name, flushed to the device, then renamed. They are not trusted: every
-// length is checked against the size of the file, and the whole against its hash.
+// length is checked against the size of the file, and the whole against its hash. Version 1 knew
+// one solver and images alone; it is refused.
 //
 // All functions are local to one process, and throw Error naming the file.
 #pragma once
@@ -26,14 +27,16 @@ namespace forebay {
 
 struct CheckpointHeader {
   std::string net;
-  ImageShape input;
-  std::uint64_t classes = 0;
-  std::uint64_t parameters = 0;
-  std::uint64_t statistics = 0;
+  Shape input;
+  std::uint64_t outputs = 0;
+  std::string solver;
+  std::uint64_t parameters = 0;    ///< P
+  std::uint64_t statistics = 0;    ///< S
+  std::uint64_t solver_state = 0;  ///< Q
   std::uint64_t seed = 0;
   std::uint64_t iteration = 0;   ///< iterations done
   std::uint64_t epoch = 0;       ///< epochs done, tests included
-  double loss_sum = 0;           ///< over the iterations of the unfinished epoch,
+  double loss_sum = 0;           ///< over the samples of the unfinished epoch,
   std::uint64_t loss_count = 0;  ///< and their number
   std::string train_state;       ///< Loader::state of the training set
   std::string test_state;        ///< of the test set; empty without one
@@ -48,7 +51,7 @@ CheckpointHeader parse_checkpoint_header(const std::string& text);
 struct TrainingState {
   std::span<float> parameters;
   std::span<float> statistics;
-  std::span<float> momentum;
+  std::span<float> solver;
 };
 
 /// Writes a checkpoint into `directory` (made if missing) and returns its path. Throws io.

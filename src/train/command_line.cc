@@ -23,11 +23,18 @@ void add_network_flags(CLI::App& command, TrainFlags& flags) {
                      "Classes that labels may name (default: 10 or 1000, as the network)");
   command.add_option("--mean", flags.mean, "Subtracted from every pixel (default: by network)");
   command.add_option("--scale", flags.scale, "Then multiplied by this (default: by network)");
-  command.add_option("--seed", flags.run.seed, "Seed of the parameters and of dropout (default 1)");
+  command.add_option("--seed", flags.run.seed,
+                     "Seed of the parameters, of dropout and of the order (default 1)");
+  command.add_option("--input", flags.run.input,
+                     "Field to learn from (default: image, or x; the first of two)");
+  command.add_option("--target", flags.run.target,
+                     "Field to learn (default: label, or y; the second of two)");
 }
 
 void add_solver_flags(CLI::App& command, TrainFlags& flags) {
   const std::string group = "Solver";
+  command.add_option("--solver", flags.solver, "sgd (with momentum) or adam (default: by network)")
+      ->group(group);
   command.add_option("--lr", flags.rate, "Learning rate (default: by network)")->group(group);
   command
       .add_option("--lr-policy", flags.policy,
@@ -38,7 +45,16 @@ void add_solver_flags(CLI::App& command, TrainFlags& flags) {
   command.add_option("--power", flags.run.solver.power, "See --lr-policy (default 0.75)")
       ->group(group);
   command.add_option("--step", flags.run.solver.step, "Iterations; see --lr-policy")->group(group);
-  command.add_option("--momentum", flags.momentum, "Momentum (default 0.9)")->group(group);
+  command
+      .add_option("--lr-epochs", flags.run.solver.drops,
+                  "Epochs after which the learning rate is multiplied by --gamma, like 50,75")
+      ->delimiter(',')
+      ->excludes("--lr-policy")
+      ->group(group);
+  command
+      .add_option("--momentum", flags.momentum,
+                  "Momentum; of adam: decay of the mean gradient (default 0.9)")
+      ->group(group);
   command.add_option("--weight-decay", flags.weight_decay, "Weight decay (default: by network)")
       ->group(group);
 }
@@ -115,6 +131,7 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
   add_solver_flags(command, flags);
   add_output_flags(command, flags);
   add_loader_flags(command, flags.run.loader);
+  add_order_flags(command, flags.run.loader, {"seed"});
 }
 
 TrainOptions complete(const TrainFlags& flags) {
@@ -124,11 +141,14 @@ TrainOptions complete(const TrainFlags& flags) {
   run.classes = flags.classes.value_or(net.classes);
   run.mean = flags.mean.value_or(net.mean);
   run.scale = flags.scale.value_or(net.scale);
-  run.solver.policy = parse_rate_policy(flags.policy);
+  run.solver.kind = flags.solver.empty() ? net.solver : parse_solver_kind(flags.solver);
+  run.solver.policy =
+      run.solver.drops.empty() ? parse_rate_policy(flags.policy) : RatePolicy::epochs;
   run.solver.rate = flags.rate.value_or(net.rate);
   run.solver.momentum = flags.momentum.value_or(net.momentum);
   run.solver.weight_decay = flags.weight_decay.value_or(net.weight_decay);
   run.solver.validate();
+  run.loader.seed = run.seed;
   if (run.loader.epochs == 0 && run.loader.iterations == 0) run.loader.epochs = 1;
   return run;
 }

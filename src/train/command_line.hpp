@@ -21,6 +21,7 @@ struct TrainFlags {
   std::optional<double> rate;
   std::optional<double> momentum;
   std::optional<double> weight_decay;
+  std::string solver;  ///< empty: by network
   std::string policy = "fixed";
   int threads = 1;
   bool json = false;

@@ -1,11 +1,12 @@
 // What the trainer needs from a network: flat arrays of numbers and two passes over a batch.
 //
 //   parameters   w[0..P)          what the solver updates
-//   exchange     [ gradients P | statistics S | loss 1 ]
+//   exchange     [ gradients P | statistics S | loss 1 | weight 1 ]
 //                                 one contiguous array, so that one all-reduce carries all of it
 //
 // Statistics are the running means and variances of batch normalization (none in most networks).
-// Averaging them with the gradients keeps every rank's network identical after every iteration.
+// Averaging them with the gradients keeps every rank's network identical after every iteration. The
+// weight is for the caller: the number of samples behind the others.
 //
 // No type of the deep-learning library appears here: its headers cost half a minute a file.
 // All methods are local; one thread at a time.
@@ -19,31 +20,37 @@
 #include <string>
 
 #include "forebay/dataset.hpp"
-#include "format/codec/image.hpp"
+#include "train/shape.hpp"
 
 namespace forebay {
 
-/// Decoded samples, one after the other; not owned. There are as many images as labels.
-struct ImageBatch {
-  std::span<const std::byte> pixels;
+/// What a network is to say of a sample: which of some classes it is, or some numbers.
+enum class Task : std::uint8_t { classify, regress };
+
+/// Decoded samples, one after the other; not owned.
+struct TrainingBatch {
+  std::size_t count = 0;
+  std::span<const std::byte> inputs;  ///< count * elements_of(shape), of `type`
   ElementType type = ElementType::u8;
-  ImageShape shape;
-  std::span<const std::int64_t> labels;  ///< each in [0, classes): the caller has checked
+  Shape shape;  ///< of one input
+  /// To classify: count of them, each in [0, classes): the caller has checked.
+  std::span<const std::int64_t> labels;
+  std::span<const float> targets;  ///< to regress: count * outputs
 };
 
 struct NetworkOptions {
   std::string net;  ///< a name of net_catalog()
-  ImageShape input;
-  std::uint64_t classes = 10;
-  std::uint64_t seed = 1;  ///< equal seeds give equal parameters, bit by bit
-  float mean = 0;          ///< subtracted from every pixel,
-  float scale = 1;         ///< which is then multiplied by this
+  Shape input;
+  std::uint64_t outputs = 10;  ///< classes, or numbers
+  std::uint64_t seed = 1;      ///< equal seeds give equal parameters, bit by bit
+  float mean = 0;              ///< subtracted from every input,
+  float scale = 1;             ///< which is then multiplied by this
 };
 
 /// Sums over the samples of a batch.
 struct Score {
   double loss = 0;
-  std::uint64_t correct = 0;
+  std::uint64_t correct = 0;  ///< to classify
 };
 
 class Network {
@@ -62,15 +69,20 @@ class Network {
   std::span<float> statistics() {
     return exchange().subspan(parameters().size(), statistics_count());
   }
-  float& loss() { return exchange().back(); }
+  float& loss() { return exchange()[exchange().size() - 2]; }
+  float& weight() { return exchange().back(); }
 
-  /// Training pass; returns the mean loss. `noise` seeds what is random in it (dropout).
-  virtual float forward(const ImageBatch& batch, std::uint64_t noise) = 0;
+  /// Training pass over at least one sample; returns the mean loss: cross entropy, or the mean
+  /// squared error of the outputs. `noise` seeds what is random in it (dropout).
+  virtual float forward(const TrainingBatch& batch, std::uint64_t noise) = 0;
   /// Overwrites the gradients with those of the last forward pass.
   virtual void backward() = 0;
   /// Inference pass without randomness; changes nothing.
-  virtual Score evaluate(const ImageBatch& batch) = 0;
+  virtual Score evaluate(const TrainingBatch& batch) = 0;
 };
+
+/// What stands in Network::exchange() behind gradients and statistics.
+inline constexpr std::size_t kExchangeTail = 2;
 
 using NetworkFactory = std::function<std::unique_ptr<Network>(const NetworkOptions&)>;
 

@@ -28,20 +28,18 @@ std::string to_line(const EpochRecord& record, std::uint64_t epochs) {
   std::string line = fmt::format("epoch {}", record.epoch);
   if (epochs > 0) line += fmt::format("/{}", epochs);
   line += fmt::format(": iteration {}, loss {:.4f}", record.iteration, record.loss);
-  if (record.test) {
-    line += fmt::format(", test accuracy {:.4f}, test loss {:.4f}", record.test->accuracy,
-                        record.test->loss);
-  }
-  return line;
+  if (!record.test) return line;
+  if (record.test->accuracy) line += fmt::format(", test accuracy {:.4f}", *record.test->accuracy);
+  return line + fmt::format(", test loss {:.4f}", record.test->loss);
 }
 
 std::string to_text(const TrainReport& report) {
   std::string text = fmt::format("{}\n{}", report.explanation, to_table(report.ranks));
-  if (report.test) {
-    text += fmt::format("test accuracy {:.4f} on {} samples after {} epochs\n",
-                        report.test->accuracy, report.test->samples, report.epochs);
-  }
-  return text;
+  if (!report.test) return text;
+  const auto& [accuracy, loss, samples] = *report.test;
+  return text + fmt::format("test {} {:.4f} on {} samples after {} epochs\n",
+                            accuracy ? "accuracy" : "loss", accuracy.value_or(loss), samples,
+                            report.epochs);
 }
 
 std::string to_json(const TrainReport& report) {
@@ -50,7 +48,7 @@ std::string to_json(const TrainReport& report) {
             {"epochs", report.epochs},
             {"loss", report.loss}};
   if (report.test) {
-    json["test_accuracy"] = report.test->accuracy;
+    if (report.test->accuracy) json["test_accuracy"] = *report.test->accuracy;
     json["test_loss"] = report.test->loss;
     json["test_samples"] = report.test->samples;
   }

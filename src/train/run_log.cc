@@ -29,7 +29,7 @@ std::string to_json(const EpochRecord& record) {
             {"iteration", record.iteration},
             {"loss", record.loss}};
   if (record.test) {
-    json["test_accuracy"] = record.test->accuracy;
+    if (record.test->accuracy) json["test_accuracy"] = *record.test->accuracy;
     json["test_loss"] = record.test->loss;
     json["test_samples"] = record.test->samples;
   }

@@ -22,7 +22,7 @@ struct IterationRecord {
 };
 
 struct TestScore {
-  double accuracy = 0;
+  std::optional<double> accuracy;  ///< of networks that classify
   double loss = 0;
   std::uint64_t samples = 0;
 };
@@ -30,7 +30,7 @@ struct TestScore {
 struct EpochRecord {
   std::uint64_t epoch = 0;      ///< epochs done
   std::uint64_t iteration = 0;  ///< iterations done
-  double loss = 0;              ///< mean over the iterations of the epoch
+  double loss = 0;              ///< mean over the samples of the epoch
   std::optional<TestScore> test;
 };
 

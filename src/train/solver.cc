@@ -7,12 +7,14 @@
 #include <iterator>
 #include <string>
 
+#include "core/names.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr std::string_view kPolicyNames[] = {"fixed", "step", "inv"};
+constexpr Name<SolverKind> kSolvers[] = {{"sgd", SolverKind::sgd}, {"adam", SolverKind::adam}};
+constexpr std::string_view kPolicyNames[] = {"fixed", "step", "inv", "epochs"};
 
 void require(bool holds, std::string_view option, double value, std::string_view allowed) {
   if (holds) return;
@@ -25,6 +27,10 @@ bool not_negative(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
+std::string_view to_string(SolverKind kind) { return name_of(kind, kSolvers); }
+
+SolverKind parse_solver_kind(std::string_view text) { return parse_name("solver", text, kSolvers); }
+
 std::string_view to_string(RatePolicy policy) {
   return kPolicyNames[static_cast<std::size_t>(policy)];
 }
@@ -33,7 +39,7 @@ RatePolicy parse_rate_policy(std::string_view text) {
   const auto* found = std::ranges::find(kPolicyNames, text);
   if (found == std::end(kPolicyNames)) {
     throw Error(ErrorKind::usage, fmt::format("there is no learning rate policy '{}'", text),
-                "choose fixed, step or inv");
+                "choose fixed, step, inv or epochs");
   }
   return static_cast<RatePolicy>(std::distance(std::begin(kPolicyNames), found));
 }
@@ -44,37 +50,80 @@ void SolverOptions::validate() const {
   require(not_negative(power), "power", power, "0 or a number above");
   require(step > 0, "the step of the learning rate", 0, "at least 1 iteration");
   require(not_negative(momentum) && momentum < 1, "momentum", momentum, "at least 0 and below 1");
+  require(not_negative(squares) && squares < 1, "the decay of squares", squares,
+          "at least 0 and below 1");
+  require(positive(epsilon), "epsilon", epsilon, "a number above 0");
   require(not_negative(weight_decay), "weight decay", weight_decay, "0 or a number above");
+  if (policy == RatePolicy::epochs && (drops.empty() || !std::ranges::is_sorted(drops))) {
+    throw Error(ErrorKind::usage,
+                "the epochs after which the learning rate falls are not ascending",
+                "give them as in --lr-epochs 50,75");
+  }
 }
 
-double learning_rate(const SolverOptions& options, std::uint64_t iteration) {
+double learning_rate(const SolverOptions& options, RunTime now) {
   switch (options.policy) {
     case RatePolicy::fixed:
       return options.rate;
     case RatePolicy::step: {
-      const std::uint64_t steps = iteration / options.step;
+      const std::uint64_t steps = now.iteration / options.step;
       return options.rate * std::pow(options.gamma, static_cast<double>(steps));
     }
     case RatePolicy::inv:
       return options.rate *
-             std::pow(1 + options.gamma * static_cast<double>(iteration), -options.power);
+             std::pow(1 + options.gamma * static_cast<double>(now.iteration), -options.power);
+    case RatePolicy::epochs: {
+      const auto passed = std::ranges::count_if(
+          options.drops, [&now](std::uint64_t epoch) { return epoch <= now.epoch; });
+      return options.rate * std::pow(options.gamma, static_cast<double>(passed));
+    }
   }
   return options.rate;
 }
 
 Solver::Solver(const SolverOptions& options, std::size_t parameters)
-    : options_(options), momentum_(parameters, 0.0F) {
+    : options_(options),
+      parameters_(parameters),
+      state_(options.kind == SolverKind::adam ? 2 * parameters : parameters, 0.0F) {
   options.validate();
 }
 
-void Solver::update(std::span<float> parameters, std::span<const float> gradients,
-                    std::uint64_t iteration) {
-  const auto rate = static_cast<float>(learning_rate(options_, iteration));
+void Solver::update(std::span<float> parameters, std::span<const float> gradients, RunTime now) {
+  if (options_.kind == SolverKind::adam) return update_by_adam(parameters, gradients, now);
+  update_by_momentum(parameters, gradients, now);
+}
+
+void Solver::update_by_momentum(std::span<float> parameters, std::span<const float> gradients,
+                                RunTime now) {
+  const auto rate = static_cast<float>(learning_rate(options_, now));
   const auto keep = static_cast<float>(options_.momentum);
   const auto decay = static_cast<float>(options_.weight_decay);
-  for (std::size_t i = 0; i < momentum_.size(); ++i) {
-    momentum_[i] = keep * momentum_[i] + rate * (gradients[i] + decay * parameters[i]);
-    parameters[i] -= momentum_[i];
+  for (std::size_t i = 0; i < parameters_; ++i) {
+    state_[i] = keep * state_[i] + rate * (gradients[i] + decay * parameters[i]);
+    parameters[i] -= state_[i];
+  }
+}
+
+// The corrections are the same for all parameters, so they are worked out once:
+// rate * m' / (sqrt(v') + epsilon) = step * m / (sqrt(v) * root + epsilon).
+void Solver::update_by_adam(std::span<float> parameters, std::span<const float> gradients,
+                            RunTime now) {
+  const auto times = static_cast<double>(now.iteration + 1);
+  const double mean_part = 1 - std::pow(options_.momentum, times);
+  const double square_part = 1 - std::pow(options_.squares, times);
+  const auto step = static_cast<float>(learning_rate(options_, now) / mean_part);
+  const auto root = static_cast<float>(1 / std::sqrt(square_part));
+  const auto keep = static_cast<float>(options_.momentum);
+  const auto keep_squares = static_cast<float>(options_.squares);
+  const auto epsilon = static_cast<float>(options_.epsilon);
+  const auto decay = static_cast<float>(options_.weight_decay);
+  const std::span<float> means = std::span(state_).first(parameters_);
+  const std::span<float> squares = std::span(state_).subspan(parameters_);
+  for (std::size_t i = 0; i < parameters_; ++i) {
+    const float gradient = gradients[i] + decay * parameters[i];
+    means[i] = keep * means[i] + (1 - keep) * gradient;
+    squares[i] = keep_squares * squares[i] + (1 - keep_squares) * gradient * gradient;
+    parameters[i] -= step * means[i] / (std::sqrt(squares[i]) * root + epsilon);
   }
 }
 

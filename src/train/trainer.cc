@@ -14,6 +14,7 @@
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
+#include "train/net_catalog.hpp"
 
 namespace forebay {
 namespace {
@@ -29,6 +30,7 @@ Trainer::Trainer(const std::shared_ptr<Communicator>& comm, TrainOptions options
                  const NetworkFactory& factory, EpochListener listener)
     : comm_(comm->split(0, comm->rank())),
       options_(std::move(options)),
+      task_(find_net(options_.net).task),
       listener_(std::move(listener)) {
   together([&] { open(factory); });
 }
@@ -90,10 +92,7 @@ void Trainer::find_checkpoint() {
 void Trainer::open_data_sets() {
   LoaderOptions training = options_.loader;
   if (training.epochs > 0) training.iterations = 0;
-  LoaderOptions testing = options_.loader;
-  testing.coalesce = 1;
-  testing.iterations = 0;
-  testing.epochs = 0;
+  LoaderOptions testing = test_options();
   if (options_.resume) {
     training = resume_options(progress_.train_state, training, comm_->size());
     if (!progress_.test_state.empty()) {
@@ -105,22 +104,46 @@ void Trainer::open_data_sets() {
                 "remove it", {.file = resumed_from_, .rank = 0});
   }
   comm_->set_timeout(options_.loader.patience_with_ranks());
-  training_set_.emplace(comm_, options_.dataset, training, trace());
-  earlier_iterations_ = progress_.iteration - training.first_iteration;
-  if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, trace());
+  const FieldNames names{.task = task_, .input = options_.input, .target = options_.target};
+  training_set_.emplace(comm_, options_.dataset, training, names, trace());
+  if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, names, trace());
+}
+
+// Whatever the order of the training set, that of the test set is the one that starts no epochs.
+LoaderOptions Trainer::test_options() const {
+  const LoaderOptions plain;
+  LoaderOptions testing = options_.loader;
+  testing.coalesce = 1;
+  testing.iterations = 0;
+  testing.epochs = 0;
+  testing.order = OrderName::strided;
+  testing.group = plain.group;
+  testing.keep = plain.keep;
+  testing.reuse = plain.reuse;
+  testing.list.clear();
+  testing.ids.reset();
+  return testing;
+}
+
+std::uint64_t Trainer::outputs() const {
+  return task_ == Task::classify ? options_.classes : training_set_->targets();
 }
 
 void Trainer::build_network(const NetworkFactory& factory) {
-  const ImageShape& shape = training_set_->shape();
-  if (test_set_ && test_set_->shape() != shape) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("images of {} cannot test a network trained on images of {}",
-                            to_string(test_set_->shape()), to_string(shape)),
-                "pack both sets with one shape", {.file = options_.test, .rank = 0});
+  const Shape& shape = training_set_->shape();
+  if (test_set_ &&
+      (test_set_->shape() != shape || test_set_->targets() != training_set_->targets())) {
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("samples of {} with {} targets cannot test a network trained on samples "
+                    "of {} with {}",
+                    to_string(test_set_->shape()), test_set_->targets(), to_string(shape),
+                    training_set_->targets()),
+        "pack both sets with one shape", {.file = options_.test, .rank = 0});
   }
   network_ = factory({.net = options_.net,
                       .input = shape,
-                      .classes = options_.classes,
+                      .outputs = outputs(),
                       .seed = options_.seed,
                       .mean = options_.mean,
                       .scale = options_.scale});
@@ -136,27 +159,27 @@ void Trainer::restore() {
                 "name its options, or start without --resume", {.file = resumed_from_, .rank = 0});
   };
   require(progress_.net == options_.net, "the network " + progress_.net);
-  require(progress_.input == training_set_->shape(), "images of " + to_string(progress_.input));
-  require(progress_.classes == options_.classes, fmt::format("{} classes", progress_.classes));
+  require(progress_.input == training_set_->shape(), "samples of " + to_string(progress_.input));
+  require(progress_.outputs == outputs(), fmt::format("{} outputs", progress_.outputs));
+  require(progress_.solver == to_string(options_.solver.kind), "the solver " + progress_.solver);
   require(progress_.seed == options_.seed, fmt::format("the seed {}", progress_.seed));
-  const TrainingState state{.parameters = network_->parameters(),
-                            .statistics = network_->statistics(),
-                            .momentum = solver_->momentum()};
+  const TrainingState arrays = state();
   collectively(*comm_, [&] {
-    if (leads()) read_checkpoint(resumed_from_, state);
+    if (leads()) read_checkpoint(resumed_from_, arrays);
   });
-  for (const auto array : {state.parameters, state.statistics, state.momentum}) {
+  for (const auto array : {arrays.parameters, arrays.statistics, arrays.solver}) {
     comm_->broadcast(std::as_writable_bytes(array), 0);
   }
 }
 
-std::uint64_t Trainer::epochs_wanted() const {
-  return options_.loader.epochs > 0 ? options_.loader.epochs : UINT64_MAX;
+TrainingState Trainer::state() {
+  return {.parameters = network_->parameters(),
+          .statistics = network_->statistics(),
+          .solver = solver_->state()};
 }
 
-// Counted as progress_.iteration is: over all runs.
-std::uint64_t Trainer::end_of_epoch() const {
-  return earlier_iterations_ + training_set_->order().iterations(progress_.epoch + 1);
+std::uint64_t Trainer::epochs_wanted() const {
+  return options_.loader.epochs > 0 ? options_.loader.epochs : UINT64_MAX;
 }
 
 bool Trainer::done() const {
@@ -167,7 +190,7 @@ bool Trainer::done() const {
 void Trainer::train() {
   training_begin_ = now_seconds();
   while (!done() && step()) {
-    const bool epoch_ends = progress_.iteration >= end_of_epoch();
+    const bool epoch_ends = training_set_->loader().epochs_done() > progress_.epoch;
     if (epoch_ends) finish_epoch();
     const std::uint64_t every = options_.checkpoint_every;
     if (epoch_ends || done() || (every > 0 && progress_.iteration % every == 0)) save();
@@ -189,15 +212,15 @@ bool Trainer::step() {
                     Where{.rank = comm_->rank()});
   }
   if (failure) network_->loss() = std::numeric_limits<float>::quiet_NaN();
-  const std::uint64_t samples = training_set_->order().share(comm_->rank());
-  exchange(samples);
+  const std::uint64_t samples = training_set_->batch().count;
+  const std::uint64_t all_samples = exchange(samples);
   if (!std::isfinite(network_->loss())) fail_together(failure);
-  {
+  if (all_samples > 0) {
     const PhaseTimer time = timer(Phase::update);
-    solver_->update(network_->parameters(), network_->gradients(), progress_.iteration);
+    solver_->update(network_->parameters(), network_->gradients(), now());
   }
   breakdown_.images += samples;
-  log_iteration();
+  log_iteration(all_samples);
   return true;
 }
 
@@ -211,7 +234,12 @@ bool Trainer::compute() {
     const PhaseTimer time = timer(Phase::decode);
     training_set_->decode(options_.classes);
   }
-  const ImageBatch batch = training_set_->images();
+  const TrainingBatch batch = training_set_->batch();
+  if (batch.count == 0) {
+    std::ranges::fill(network_->gradients(), 0.0F);
+    network_->loss() = 0;
+    return true;
+  }
   {
     const PhaseTimer time = timer(Phase::forward);
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
@@ -232,41 +260,54 @@ void Trainer::fail_together(const std::optional<Error>& mine) {
               "lower --lr", {.rank = 0});
 }
 
-void Trainer::exchange(std::uint64_t samples) {
+/// Means over the samples of all ranks, whose number it returns.
+std::uint64_t Trainer::exchange(std::uint64_t samples) {
   if (options_.measure_skew) {
     const PhaseTimer time = timer(Phase::skew);
     comm_->barrier();
   }
   const PhaseTimer time = timer(Phase::sync);
-  const float weight =
-      static_cast<float>(samples) / static_cast<float>(training_set_->order().batch());
-  for (float& value : network_->exchange()) value *= weight;
+  const auto multiply = [values = network_->exchange()](float by) {
+    for (float& value : values) value *= by;
+  };
+  // What no rank has samples for stays as it was.
+  std::vector<float> statistics;
+  if (samples == 0) statistics.assign(network_->statistics().begin(), network_->statistics().end());
+  network_->weight() = 1;
+  multiply(static_cast<float>(samples));
   comm_->all_reduce_sum(network_->exchange());
+  const float all_samples = network_->weight();
+  if (all_samples > 0) {
+    multiply(1 / all_samples);
+  } else {
+    std::ranges::copy(statistics, network_->statistics().begin());
+  }
+  return static_cast<std::uint64_t>(all_samples);
 }
 
-void Trainer::log_iteration() {
+void Trainer::log_iteration(std::uint64_t samples) {
   last_loss_ = network_->loss();
-  const IterationRecord record{
-      .iteration = progress_.iteration + 1,
-      .epoch = progress_.epoch,
-      .loss = last_loss_,
-      .learning_rate = learning_rate(options_.solver, progress_.iteration)};
+  const IterationRecord record{.iteration = progress_.iteration + 1,
+                               .epoch = progress_.epoch,
+                               .loss = last_loss_,
+                               .learning_rate = learning_rate(options_.solver, now())};
   ++progress_.iteration;
-  progress_.loss_sum += last_loss_;
-  ++progress_.loss_count;
+  progress_.loss_sum += last_loss_ * static_cast<double>(samples);
+  progress_.loss_count += samples;
   if (leads() && record.iteration % options_.log_every == 0) log_->write(to_json(record));
 }
 
 void Trainer::finish_epoch() {
-  EpochRecord record{.epoch = progress_.epoch + 1,
+  const auto samples = static_cast<double>(std::max<std::uint64_t>(1, progress_.loss_count));
+  EpochRecord record{.epoch = training_set_->loader().epochs_done(),
                      .iteration = progress_.iteration,
-                     .loss = progress_.loss_sum / static_cast<double>(progress_.loss_count),
+                     .loss = progress_.loss_sum / samples,
                      .test = {}};
   if (test_set_) {
     const PhaseTimer time = timer(Phase::test);
     record.test = last_test_ = test();
   }
-  ++progress_.epoch;
+  progress_.epoch = record.epoch;
   progress_.loss_sum = 0;
   progress_.loss_count = 0;
   collectively(*comm_, [&] {
@@ -279,7 +320,7 @@ void Trainer::finish_epoch() {
 // The test set is circular too, so any N positions in a row hold each of its samples once: the
 // loader just goes on from where the last test ended.
 TestScore Trainer::test() {
-  const StridedOrder& order = test_set_->order();
+  const StridedOrder& order = test_set_->loader().order();
   const std::uint64_t entries = order.entries();
   const std::uint64_t first = test_set_->next_iteration();
   const std::uint64_t end = order.run(0, first).first + entries;
@@ -288,7 +329,7 @@ TestScore Trainer::test() {
     for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
       test_set_->next();
       test_set_->decode(options_.classes);
-      const Score score = network_->evaluate(test_set_->images(end));
+      const Score score = network_->evaluate(test_set_->batch_before(end));
       mine.loss += score.loss;
       mine.correct += score.correct;
     }
@@ -300,26 +341,26 @@ TestScore Trainer::test() {
     all.correct += score.correct;
   }
   const auto count = static_cast<double>(entries);
-  return {.accuracy = static_cast<double>(all.correct) / count,
-          .loss = all.loss / count,
-          .samples = entries};
+  TestScore score{.accuracy = {}, .loss = all.loss / count, .samples = entries};
+  if (task_ == Task::classify) score.accuracy = static_cast<double>(all.correct) / count;
+  return score;
 }
 
 void Trainer::save() {
   if (options_.checkpoint.empty()) return;
-  const TrainingState state{.parameters = network_->parameters(),
-                            .statistics = network_->statistics(),
-                            .momentum = solver_->momentum()};
+  const TrainingState arrays = state();
   progress_.net = options_.net;
   progress_.input = training_set_->shape();
-  progress_.classes = options_.classes;
-  progress_.parameters = state.parameters.size();
-  progress_.statistics = state.statistics.size();
+  progress_.outputs = outputs();
+  progress_.solver = to_string(options_.solver.kind);
+  progress_.parameters = arrays.parameters.size();
+  progress_.statistics = arrays.statistics.size();
+  progress_.solver_state = arrays.solver.size();
   progress_.seed = options_.seed;
   progress_.train_state = training_set_->loader().state();
   progress_.test_state = test_set_ ? test_set_->loader().state() : "";
   collectively(*comm_, [&] {
-    if (leads()) write_checkpoint(options_.checkpoint, progress_, state);
+    if (leads()) write_checkpoint(options_.checkpoint, progress_, arrays);
   });
 }
 

@@ -3,13 +3,15 @@
 //   each iteration   read | decode | forward | backward | all-reduce | update
 //   each epoch       test on the test set, checkpoint
 //
-// Gradients are weighted by n_p / B (this rank's samples over all samples of the batch), then
-// summed in one fused all-reduce that also carries running statistics and the loss. So all ranks
-// hold identical networks after every iteration, and a run gives the same numbers whatever the
-// strategy that read its data.
+// Gradients are weighted by this rank's samples, summed in one fused all-reduce that also carries
+// running statistics, the loss and the number of samples, and divided by the latter. So all ranks
+// hold identical networks after every iteration, short or empty shares at the end of an epoch count
+// for what they hold, and a run gives the same numbers whatever the strategy that read its data.
+// Samples that an order repeats to fill a batch are trained on like all others.
 //
-// An epoch ends with the first iteration after which every sample of it has been used: the data set
-// is circular, a batch may reach into the next epoch. A test counts each test sample once.
+// An epoch ends with its last batch. In the strided order that is the first iteration after which
+// every sample of it has been used: the data set is circular there, a batch may reach into the next
+// epoch. The test set is read in that order always; a test counts each test sample once.
 //
 // Errors are collective: what one rank throws reaches all ranks through their loaders.
 #pragma once
@@ -25,9 +27,9 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/statistics.hpp"
+#include "train/batch_reader.hpp"
 #include "train/breakdown.hpp"
 #include "train/checkpoint.hpp"
-#include "train/image_reader.hpp"
 #include "train/network.hpp"
 #include "train/run_log.hpp"
 #include "train/solver.hpp"
@@ -38,7 +40,9 @@ struct TrainOptions {
   std::string dataset;
   std::string test;  ///< data set to test on after each epoch; empty: none
   std::string net = "lenet";
-  std::uint64_t classes = 10;
+  std::uint64_t classes = 10;  ///< for networks that classify
+  std::string input;           ///< fields to learn from and for; empty: see BatchReader
+  std::string target;
   std::uint64_t seed = 1;
   float mean = 0;  ///< see NetworkOptions
   float scale = 1;
@@ -89,15 +93,18 @@ class Trainer {
   bool step();
   bool compute();
   [[noreturn]] void fail_together(const std::optional<Error>& mine);
-  void exchange(std::uint64_t samples);
-  void log_iteration();
+  std::uint64_t exchange(std::uint64_t samples);
+  void log_iteration(std::uint64_t samples);
   void finish_epoch();
   TestScore test();
   void save();
   TrainReport report();
   void write_timeline();
 
-  std::uint64_t end_of_epoch() const;
+  LoaderOptions test_options() const;
+  std::uint64_t outputs() const;
+  RunTime now() const { return {progress_.iteration, progress_.epoch}; }
+  TrainingState state();
   std::uint64_t epochs_wanted() const;
   bool done() const;
   void together(const std::function<void()>& steps);
@@ -107,17 +114,16 @@ class Trainer {
 
   std::shared_ptr<Communicator> comm_;
   TrainOptions options_;
+  Task task_;
   EpochListener listener_;
   std::optional<Trace> trace_;
-  std::optional<ImageReader> training_set_;
-  std::optional<ImageReader> test_set_;
+  std::optional<BatchReader> training_set_;
+  std::optional<BatchReader> test_set_;
   std::unique_ptr<Network> network_;
   std::optional<Solver> solver_;
   std::optional<RunLog> log_;
   std::string resumed_from_;
   CheckpointHeader progress_;
-  /// Iterations of earlier runs on other ranks or batches, which the loader does not count.
-  std::uint64_t earlier_iterations_ = 0;
   std::optional<TestScore> last_test_;
   float last_loss_ = 0;
   Breakdown breakdown_;

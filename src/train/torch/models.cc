@@ -121,13 +121,16 @@ Sequential caffenet(std::int64_t channels, std::int64_t classes, const CaffeNetS
 
 }  // namespace
 
-torch::nn::Sequential build_model(std::string_view net, std::int64_t channels,
-                                  std::int64_t classes) {
-  if (net == "lenet") return lenet(channels, classes);
-  if (net == "cifar10_full") return cifar10_full(channels, classes);
-  if (net == "caffenet") return caffenet(channels, classes, kCaffeNet);
-  if (net == "caffenet_small") return caffenet(channels, classes, kSmallCaffeNet);
-  if (net == "resnet50") return build_resnet50(channels, classes);
+torch::nn::Sequential build_model(std::string_view net, const Shape& shape, std::int64_t outputs) {
+  const auto channels = static_cast<std::int64_t>(shape.front());
+  const auto side = static_cast<std::int64_t>(shape.back());
+  if (net == "lenet") return lenet(channels, outputs);
+  if (net == "cifar10_full") return cifar10_full(channels, outputs);
+  if (net == "caffenet") return caffenet(channels, outputs, kCaffeNet);
+  if (net == "caffenet_small") return caffenet(channels, outputs, kSmallCaffeNet);
+  if (net == "resnet50") return build_resnet50(channels, outputs);
+  if (net == "cosmoflow") return build_cosmoflow(channels, side, outputs);
+  if (net == "neuron") return build_neuron(channels, side, outputs);
   throw Error(ErrorKind::usage, fmt::format("there is no model for the network '{}'", net));
 }
 

@@ -9,40 +9,13 @@
 
 #include "forebay/error.hpp"
 #include "train/net_catalog.hpp"
+#include "train/torch/inputs.hpp"
 #include "train/torch/models.hpp"
 
 namespace forebay {
 namespace {
 
 using torch::Tensor;
-
-torch::ScalarType scalar_type(ElementType type) {
-  switch (type) {
-    case ElementType::u8:
-      return torch::kUInt8;
-    case ElementType::i32:
-      return torch::kInt32;
-    case ElementType::i64:
-      return torch::kInt64;
-    case ElementType::f32:
-      return torch::kFloat32;
-    case ElementType::f64:
-      return torch::kFloat64;
-    case ElementType::i8:
-      return torch::kInt8;
-    case ElementType::i16:
-      return torch::kInt16;
-    case ElementType::f16:
-      return torch::kFloat16;
-    case ElementType::u16:
-    case ElementType::u32:
-    case ElementType::u64:
-      break;
-  }
-  throw Error(ErrorKind::unsupported,
-              fmt::format("LibTorch has no elements of type {}", to_string(type)),
-              "store the field as u8, i8, i16, i32, i64, f16, f32 or f64");
-}
 
 std::int64_t as_signed(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
@@ -70,16 +43,14 @@ std::span<float> span_of(const Tensor& flat) {
 
 torch::nn::Sequential seeded_model(const NetworkOptions& options) {
   torch::manual_seed(options.seed);
-  return build_model(options.net, as_signed(options.input.channels), as_signed(options.classes));
+  return build_model(options.net, prepared_shape(find_net(options.net), options.input),
+                     as_signed(options.outputs));
 }
 
 class TorchNetwork final : public Network {
  public:
   explicit TorchNetwork(const NetworkOptions& options)
-      : options_(options),
-        net_(find_net(options.net)),
-        fit_(fit_input(net_, options.input)),
-        model_(seeded_model(options)) {
+      : options_(options), net_(find_net(options.net)), model_(seeded_model(options)) {
     const torch::NoGradGuard no_gradient;
     const std::vector<Tensor> weights = model_->parameters();
     std::vector<Tensor> running = model_->buffers();
@@ -88,7 +59,7 @@ class TorchNetwork final : public Network {
     const std::int64_t count = count_elements(weights);
     statistics_count_ = static_cast<std::size_t>(count_elements(running));
     parameters_ = torch::zeros({count});
-    exchange_ = torch::zeros({count + as_signed(statistics_count_) + 1});
+    exchange_ = torch::zeros({count + as_signed(statistics_count_ + kExchangeTail)});
     lay_out(weights, parameters_, 0);
     lay_out(running, exchange_, count);
     attach_gradients(weights);
@@ -98,10 +69,12 @@ class TorchNetwork final : public Network {
   std::span<float> exchange() override { return span_of(exchange_); }
   std::size_t statistics_count() const override { return statistics_count_; }
 
-  float forward(const ImageBatch& batch, std::uint64_t noise) override {
+  float forward(const TrainingBatch& batch, std::uint64_t noise) override {
     torch::manual_seed(noise);
     model_->train();
-    loss_ = torch::cross_entropy_loss(model_->forward(input(batch)), targets(batch));
+    const Tensor outputs = model_->forward(input(batch));
+    loss_ = net_.task == Task::classify ? torch::cross_entropy_loss(outputs, labels(batch))
+                                        : torch::mse_loss(outputs, targets(batch));
     return loss_.item<float>();
   }
 
@@ -110,17 +83,13 @@ class TorchNetwork final : public Network {
     std::exchange(loss_, Tensor()).backward();
   }
 
-  Score evaluate(const ImageBatch& batch) override {
-    if (batch.labels.empty()) return {};
+  Score evaluate(const TrainingBatch& batch) override {
+    if (batch.count == 0) return {};
     const torch::InferenceMode inference;
     model_->eval();
     const Tensor outputs = model_->forward(input(batch));
-    const Tensor labels = targets(batch);
-    const Tensor losses =
-        torch::cross_entropy_loss(outputs, labels, {}, at::Reduction::None).to(torch::kFloat64);
-    const Tensor hits = outputs.argmax(1).eq(labels).sum();
-    return {.loss = losses.sum().item<double>(),
-            .correct = static_cast<std::uint64_t>(hits.item<std::int64_t>())};
+    return net_.task == Task::classify ? score_of_classes(outputs, labels(batch))
+                                       : score_of_numbers(outputs, targets(batch));
   }
 
  private:
@@ -134,45 +103,53 @@ class TorchNetwork final : public Network {
     }
   }
 
-  Tensor targets(const ImageBatch& batch) const {
-    // from_blob asks for a pointer to non-const; nothing writes through it.
+  static Score score_of_classes(const Tensor& outputs, const Tensor& labels) {
+    const Tensor losses =
+        torch::cross_entropy_loss(outputs, labels, {}, at::Reduction::None).to(torch::kFloat64);
+    const Tensor hits = outputs.argmax(1).eq(labels).sum();
+    return {.loss = losses.sum().item<double>(),
+            .correct = static_cast<std::uint64_t>(hits.item<std::int64_t>())};
+  }
+
+  static Score score_of_numbers(const Tensor& outputs, const Tensor& targets) {
+    const Tensor errors = (outputs - targets).to(torch::kFloat64).square();
+    return {.loss = errors.mean(1).sum().item<double>(), .correct = 0};
+  }
+
+  // from_blob asks for a pointer to non-const; nothing writes through it.
+  Tensor labels(const TrainingBatch& batch) const {
     return torch::from_blob(const_cast<std::int64_t*>(batch.labels.data()),
-                            {as_signed(batch.labels.size())}, torch::kInt64);
+                            {as_signed(batch.count)}, torch::kInt64);
   }
 
-  Tensor input(const ImageBatch& batch) const {
+  Tensor targets(const TrainingBatch& batch) const {
+    return torch::from_blob(const_cast<float*>(batch.targets.data()),
+                            {as_signed(batch.count), as_signed(options_.outputs)});
+  }
+
+  Tensor input(const TrainingBatch& batch) const {
     check(batch);
-    const ImageShape& shape = batch.shape;
-    Tensor pixels = torch::from_blob(const_cast<std::byte*>(batch.pixels.data()),
-                                     {as_signed(batch.labels.size()), as_signed(shape.channels),
-                                      as_signed(shape.height), as_signed(shape.width)},
-                                     scalar_type(batch.type));
-    if (fit_.resizes(shape)) {
-      pixels = torch::upsample_bilinear2d(
-          pixels.to(torch::kFloat32),
-          {as_signed(fit_.resized_height), as_signed(fit_.resized_width)}, false);
-    }
-    pixels = pixels.narrow(2, as_signed(fit_.top), as_signed(net_.side))
-                 .narrow(3, as_signed(fit_.left), as_signed(net_.side));
-    return (pixels.to(torch::kFloat32) - options_.mean) * options_.scale;
+    const Tensor values = prepare_inputs(net_, view_inputs(batch), batch.shape);
+    return (values - options_.mean) * options_.scale;
   }
 
-  void check(const ImageBatch& batch) const {
-    if (batch.shape == options_.input &&
-        batch.pixels.size() == batch.labels.size() * batch.shape.bytes() * size_of(batch.type)) {
+  void check(const TrainingBatch& batch) const {
+    const std::uint64_t answers =
+        net_.task == Task::classify ? batch.labels.size() : batch.targets.size() / options_.outputs;
+    if (batch.shape == options_.input && batch.count == answers &&
+        batch.inputs.size() == batch.count * elements_of(batch.shape) * size_of(batch.type)) {
       return;
     }
     throw Error(ErrorKind::usage,
-                fmt::format("a batch of {} images of {} ({} bytes) for a network that was made for "
-                            "images of {}",
-                            batch.labels.size(), to_string(batch.shape), batch.pixels.size(),
+                fmt::format("a batch of {} samples of {} ({} bytes) for a network that was made "
+                            "for samples of {}",
+                            batch.count, to_string(batch.shape), batch.inputs.size(),
                             to_string(options_.input)),
-                "train and test on images of one shape");
+                "train and test on samples of one shape");
   }
 
   NetworkOptions options_;
   NetInfo net_;
-  InputFit fit_;
   torch::nn::Sequential model_;
   Tensor parameters_;
   Tensor exchange_;

@@ -72,6 +72,34 @@ class TrainCommand(launch.AcceptanceCase):
         self.succeed("--epochs", 2, "--resume", *part)
         self.assertEqual(self.read("straight"), self.read("parts"))
 
+    def test_every_order_trains_on_every_sample_once(self):
+        for order in (("shuffled",), ("grouped", "--group", 50)):
+            summary = json.loads(self.succeed("--epochs", 2, "--lr", 0.02, "--order", *order,
+                                              "--json"))
+            self.assertEqual(summary["epochs"], 2)
+            self.assertEqual(sum(rank["images"] for rank in summary["ranks"]), 600)
+
+    def test_regresses_on_hdf5_and_resumes(self):
+        result = launch.run("generate", "neuron", self.path("n.h5"), "--samples", 40, "--length",
+                            64)
+        if "built without HDF5" in result.err:
+            self.skipTest("built without HDF5")
+        self.assertEqual(result.code, 0, result.err)
+
+        def train(epochs, log, *arguments):
+            result = launch.run("train", self.path("n.h5"), "--test", self.path("n.h5"), "--net",
+                                "neuron", "--batch", 16, "--order", "grouped", "--group", 10,
+                                "--lr-epochs", 1, "--epochs", epochs, "--log", self.path(log),
+                                *arguments, ranks=2, timeout=120)
+            self.assertEqual(result.code, 0, result.err)
+            return result.out
+        out = train(2, "straight")
+        self.assertIn("test loss", out)
+        self.assertNotIn("accuracy", out)
+        train(1, "parts", "--checkpoint", self.path("regression"))
+        train(2, "parts", "--checkpoint", self.path("regression"), "--resume")
+        self.assertEqual(self.read("straight"), self.read("parts"))
+
     def test_shows_a_table_to_people(self):
         out = self.succeed("--iterations", 3)
         for word in ("read", "parameter sync", "rank 1", "images/s"):
@@ -102,6 +130,8 @@ class TrainCommand(launch.AcceptanceCase):
         for arguments, word in (((), "--batch"), (("--batch", 8, "--net", "vgg"), "lenet"),
                                 (("--batch", 8, "--resume"), "--checkpoint"),
                                 (("--batch", 8, "--lr", "-1"), "learning rate"),
+                                (("--batch", 8, "--solver", "lbfgs"), "adam"),
+                                (("--batch", 8, "--lr-epochs", "5,3"), "--lr-epochs"),
                                 (("--batch", 8, "--threads", 100000), "1024"),
                                 (("--batch", 8, "--classes", 99999999999), "limit"),
                                 (("--batch", 1), "2 ranks"), (("--batch", 8, "--what"), "--what")):

@@ -20,36 +20,38 @@ using ::testing::HasSubstr;
 
 /// Random pictures whose label is the brighter half: 0 = upper, 1 = lower.
 struct Pictures {
-  ImageShape shape;
+  Shape shape;
   std::vector<std::uint8_t> pixels;
   std::vector<std::int64_t> labels;
 
-  Pictures(const ImageShape& image, std::size_t count, unsigned seed) : shape(image) {
+  Pictures(const Shape& image, std::size_t count, unsigned seed) : shape(image) {
     std::mt19937 random(seed);
     for (std::size_t i = 0; i < count; ++i) {
       labels.push_back(random() % 2);
-      for (std::uint64_t at = 0; at < shape.bytes(); ++at) {
-        const std::uint64_t row = at / shape.width % shape.height;
-        const bool bright = (row < shape.height / 2) == (labels.back() == 0);
+      for (std::uint64_t at = 0; at < elements_of(shape); ++at) {
+        const std::uint64_t row = at / shape[2] % shape[1];
+        const bool bright = (row < shape[1] / 2) == (labels.back() == 0);
         pixels.push_back(static_cast<std::uint8_t>(random() % 128 + (bright ? 128 : 0)));
       }
     }
   }
 
-  ImageBatch batch(std::size_t from, std::size_t count) const {
-    const std::size_t bytes = shape.bytes();
-    return {.pixels = std::as_bytes(std::span(pixels).subspan(from * bytes, count * bytes)),
+  TrainingBatch batch(std::size_t from, std::size_t count) const {
+    const std::size_t bytes = elements_of(shape);
+    return {.count = count,
+            .inputs = std::as_bytes(std::span(pixels).subspan(from * bytes, count * bytes)),
             .type = ElementType::u8,
             .shape = shape,
-            .labels = std::span(labels).subspan(from, count)};
+            .labels = std::span(labels).subspan(from, count),
+            .targets = {}};
   }
 };
 
-NetworkOptions options_for(const char* name, const ImageShape& input, std::uint64_t classes) {
+NetworkOptions options_for(const char* name, const Shape& input, std::uint64_t outputs) {
   const NetInfo& info = find_net(name);
   return {.net = name,
           .input = input,
-          .classes = classes,
+          .outputs = outputs,
           .seed = 7,
           .mean = info.mean,
           .scale = info.scale};
@@ -58,7 +60,7 @@ NetworkOptions options_for(const char* name, const ImageShape& input, std::uint6
 std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 TEST(Networks, HaveThePublishedNumberOfParameters) {
-  const auto parameters = [](const char* net, const ImageShape& input, std::uint64_t classes) {
+  const auto parameters = [](const char* net, const Shape& input, std::uint64_t classes) {
     return make_torch_network(options_for(net, input, classes))->parameters().size();
   };
   EXPECT_EQ(parameters("lenet", {1, 28, 28}, 10), 431'080U);
@@ -83,7 +85,7 @@ TEST(Networks, EqualSeedsGiveEqualParametersOtherSeedsDoNot) {
 }
 
 TEST(Networks, RepeatedPassesGiveTheSameNumbers) {
-  const Pictures pictures({3, 32, 32}, 8, 1);
+  const Pictures pictures(Shape{3, 32, 32}, 8, 1);
   const auto pass = [&] {
     const auto network = make_torch_network(options_for("cifar10_full", pictures.shape, 10));
     network->forward(pictures.batch(0, 8), 1);
@@ -94,7 +96,7 @@ TEST(Networks, RepeatedPassesGiveTheSameNumbers) {
 }
 
 TEST(Networks, BackwardOverwritesTheGradients) {
-  const Pictures pictures({1, 28, 28}, 8, 1);
+  const Pictures pictures(Shape{1, 28, 28}, 8, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 8), 1);
   network->backward();
@@ -105,7 +107,7 @@ TEST(Networks, BackwardOverwritesTheGradients) {
 }
 
 TEST(Networks, GradientsAgreeWithFiniteDifferences) {
-  const Pictures pictures({1, 28, 28}, 4, 1);
+  const Pictures pictures(Shape{1, 28, 28}, 4, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 4), 1);
   network->backward();
@@ -124,7 +126,7 @@ TEST(Networks, GradientsAgreeWithFiniteDifferences) {
 }
 
 TEST(Networks, HalvesOfABatchAverageToTheGradientOfTheWhole) {
-  const Pictures pictures({1, 28, 28}, 8, 2);
+  const Pictures pictures(Shape{1, 28, 28}, 8, 2);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   const auto gradients = [&](std::size_t from, std::size_t count) {
     network->forward(pictures.batch(from, count), 1);
@@ -140,7 +142,7 @@ TEST(Networks, HalvesOfABatchAverageToTheGradientOfTheWhole) {
 }
 
 TEST(Networks, DropoutFollowsItsSeedAlone) {
-  const Pictures pictures({3, 32, 32}, 2, 1);
+  const Pictures pictures(Shape{3, 32, 32}, 2, 1);
   const auto network = make_torch_network(options_for("caffenet", pictures.shape, 10));
   const float first = network->forward(pictures.batch(0, 2), 11);
   EXPECT_NE(first, network->forward(pictures.batch(0, 2), 12));
@@ -148,7 +150,7 @@ TEST(Networks, DropoutFollowsItsSeedAlone) {
 }
 
 TEST(Networks, EvaluationChangesNothing) {
-  const Pictures pictures({3, 64, 64}, 2, 1);
+  const Pictures pictures(Shape{3, 64, 64}, 2, 1);
   const auto network = make_torch_network(options_for("resnet50", pictures.shape, 2));
   const auto parameters = copy(network->parameters());
   const auto statistics = copy(network->statistics());
@@ -161,26 +163,26 @@ TEST(Networks, EvaluationChangesNothing) {
 }
 
 TEST(Networks, EvaluationOfNothingIsZero) {
-  const Pictures pictures({1, 28, 28}, 1, 1);
+  const Pictures pictures(Shape{1, 28, 28}, 1, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 2));
   EXPECT_EQ(network->evaluate(pictures.batch(0, 0)).correct, 0U);
 }
 
 TEST(Networks, LenetLearnsWhichHalfIsBrighter) {
-  const Pictures pictures({1, 28, 28}, 640, 3);
+  const Pictures pictures(Shape{1, 28, 28}, 640, 3);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 2));
   Solver solver({}, network->parameters().size());
   for (std::size_t i = 0; i < 20; ++i) {
     network->forward(pictures.batch(i * 32 % 608, 32), i);
     network->backward();
-    solver.update(network->parameters(), network->gradients(), i);
+    solver.update(network->parameters(), network->gradients(), {i, 0});
   }
   const Pictures unseen(pictures.shape, 100, 4);
   EXPECT_GT(network->evaluate(unseen.batch(0, 100)).correct, 95U);
 }
 
 TEST(Networks, TakeLargerAndSmallerImagesThanTheirInput) {
-  for (const ImageShape& shape : {ImageShape{1, 40, 33}, ImageShape{1, 20, 28}}) {
+  for (const Shape& shape : {Shape{1, 40, 33}, Shape{1, 20, 28}}) {
     const Pictures pictures(shape, 2, 1);
     const auto network = make_torch_network(options_for("lenet", shape, 10));
     EXPECT_TRUE(std::isfinite(network->forward(pictures.batch(0, 2), 1))) << to_string(shape);
@@ -188,7 +190,7 @@ TEST(Networks, TakeLargerAndSmallerImagesThanTheirInput) {
 }
 
 TEST(Networks, RefuseABatchOfAnotherShape) {
-  const Pictures pictures({3, 28, 28}, 2, 1);
+  const Pictures pictures(Shape{3, 28, 28}, 2, 1);
   const auto network = make_torch_network(options_for("lenet", {1, 28, 28}, 10));
   try {
     network->forward(pictures.batch(0, 2), 1);

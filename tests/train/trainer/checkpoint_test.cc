@@ -21,11 +21,11 @@ using ::testing::HasSubstr;
 struct Arrays {
   std::vector<float> parameters{1, 2, 3};
   std::vector<float> statistics{4, 5};
-  std::vector<float> momentum{6, 7, 8};
+  std::vector<float> solver{6, 7, 8, 9, 10, 11};
 
-  TrainingState state() { return {parameters, statistics, momentum}; }
+  TrainingState state() { return {parameters, statistics, solver}; }
   void clear() {
-    for (auto* array : {&parameters, &statistics, &momentum}) array->assign(array->size(), 0);
+    for (auto* array : {&parameters, &statistics, &solver}) array->assign(array->size(), 0);
   }
   bool operator==(const Arrays&) const = default;
 };
@@ -33,9 +33,11 @@ struct Arrays {
 CheckpointHeader header() {
   return {.net = "lenet",
           .input = {1, 28, 28},
-          .classes = 10,
+          .outputs = 10,
+          .solver = "adam",
           .parameters = 3,
           .statistics = 2,
+          .solver_state = 6,
           .seed = 7,
           .iteration = 938,
           .epoch = 1,
@@ -147,11 +149,33 @@ TEST_F(Checkpoint, ALyingHeaderIsCorrupt) {
   }
 }
 
+TEST_F(Checkpoint, OfTheFirstVersionIsRefusedAndSaysSo) {
+  const std::string path = write();
+  std::string old = read_file(path);
+  old.replace(old.find("TRAIN-2"), 7, "TRAIN-1");
+  write_file(path, old);
+  try {
+    read_checkpoint_header(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("version 1"));
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+}
+
+TEST_F(Checkpoint, OfAnotherSolverIsCorruptForIt) {
+  const std::string path = write();
+  Arrays other;
+  other.solver.resize(3);
+  EXPECT_THROW(read_checkpoint(path, other.state()), Error);
+}
+
 TEST_F(Checkpoint, OfAnotherNetworkIsCorruptForIt) {
   const std::string path = write();
   Arrays larger;
   larger.parameters.push_back(0);
-  larger.momentum.push_back(0);
+  larger.solver.push_back(0);
   EXPECT_THROW(read_checkpoint(path, larger.state()), Error);
 }
 

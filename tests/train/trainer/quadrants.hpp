@@ -18,11 +18,11 @@ class Quadrants final : public Network {
 
   /// Mean over the samples of half the squared distance between weights and quarters.
   /// The noise takes part, so that a run that draws it differently is found out.
-  float forward(const ImageBatch& batch, std::uint64_t noise) override {
-    const auto count = static_cast<float>(batch.labels.size());
+  float forward(const TrainingBatch& batch, std::uint64_t noise) override {
+    const auto count = static_cast<float>(batch.count);
     float loss = 0;
     mean_ = {};
-    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+    for (std::size_t i = 0; i < batch.count; ++i) {
       const std::array<float, 4> sample = quarters(batch, i);
       loss += distance(sample) / count;
       for (std::size_t k = 0; k < 4; ++k) mean_[k] += sample[k] / count;
@@ -35,9 +35,9 @@ class Quadrants final : public Network {
     for (std::size_t k = 0; k < 4; ++k) gradients()[k] = parameters_[k] - mean_[k];
   }
   /// Samples with an even label count as correct.
-  Score evaluate(const ImageBatch& batch) override {
+  Score evaluate(const TrainingBatch& batch) override {
     Score score;
-    for (std::size_t i = 0; i < batch.labels.size(); ++i) {
+    for (std::size_t i = 0; i < batch.count; ++i) {
       score.loss += distance(quarters(batch, i)) + statistics()[0];
       score.correct += batch.labels[i] % 2 == 0 ? 1 : 0;
     }
@@ -49,13 +49,13 @@ class Quadrants final : public Network {
   }
 
  private:
-  static std::array<float, 4> quarters(const ImageBatch& batch, std::size_t sample) {
-    const std::size_t size = batch.shape.bytes();
-    const std::size_t width = batch.shape.width;
-    const std::span<const std::byte> pixels = batch.pixels.subspan(sample * size, size);
+  static std::array<float, 4> quarters(const TrainingBatch& batch, std::size_t sample) {
+    const std::size_t size = elements_of(batch.shape);
+    const std::size_t height = batch.shape[1], width = batch.shape[2];
+    const std::span<const std::byte> pixels = batch.inputs.subspan(sample * size, size);
     std::array<float, 4> sums{};
     for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t lower = i / width < batch.shape.height / 2 ? 0 : 2;
+      const std::size_t lower = i / width < height / 2 ? 0 : 2;
       const std::size_t right = i % width < width / 2 ? 0 : 1;
       const auto brightness = static_cast<float>(std::to_integer<int>(pixels[i])) / 255;
       sums[lower + right] += 4 * brightness / static_cast<float>(size);
@@ -71,7 +71,7 @@ class Quadrants final : public Network {
   }
 
   std::vector<float> parameters_ = std::vector<float>(4, 0.0F);
-  std::vector<float> exchange_ = std::vector<float>(6, 0.0F);
+  std::vector<float> exchange_ = std::vector<float>(5 + kExchangeTail, 0.0F);
   std::array<float, 4> mean_{};
 };
 

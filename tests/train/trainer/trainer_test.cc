@@ -160,7 +160,7 @@ TEST_F(Training, TestsCountEverySampleOnce) {
       const TrainReport report = train(ranks, options(epochs));
       ASSERT_TRUE(report.test);
       EXPECT_EQ(report.test->samples, kTestSamples);
-      EXPECT_DOUBLE_EQ(report.test->accuracy, static_cast<double>(even) / kTestSamples);
+      EXPECT_DOUBLE_EQ(report.test->accuracy.value(), static_cast<double>(even) / kTestSamples);
     }
   }
 }

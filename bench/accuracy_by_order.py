@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""What the order of samples does to accuracy: LeNet on Fashion-MNIST, everything else the same.
+
+  bench/accuracy_by_order.py --build build/release                   an hour and a half on one core
+  bench/accuracy_by_order.py --build build/release --quick           to see that it works
+
+Orders: shuffled, also with 4, 16 and 256 neighbours kept together; grouped with several group
+sizes; in_memory with R = 1, 0.5, 0.25 of the data set in memory; strided, the same in every epoch.
+`stored` is the data set as published, whose classes are mixed; `sorted` has them one after the
+other, as data sets that were collected class by class do, and shows what too little mixing costs.
+
+The table (Markdown) and the curves (SVG) go beside the results, means with least and most of the
+seeds. Results can be continued: what is in the file is not trained again.
+"""
+
+import argparse
+import gzip
+import os
+import statistics
+import sys
+
+import trainings
+
+SOURCE = "/usr/share/datasets/fashion-mnist"  # Debian: dataset-fashion-mnist
+DATA = ("stored", "sorted")
+_IMAGE_BYTES = 28 * 28
+
+
+def orders(samples):
+    """{name: words}; groups are parts of the data set, so that short runs see the same orders."""
+    found = {"shuffled": ("--order", "shuffled")}
+    for keep in (4, 16, 256):
+        found[f"shuffled, keep {keep}"] = ("--order", "shuffled", "--keep", str(keep))
+    for part in (1000, 100, 10):
+        group = max(1, samples // part)
+        found[f"grouped, N/{part}"] = ("--order", "grouped", "--group", str(group))
+    for ratio in ("1", "0.5", "0.25"):
+        found[f"in memory, R = {ratio}"] = ("--order", "in_memory", "--memory-ratio", ratio)
+    found["strided"] = ("--order", "strided", "--coalesce", "1")
+    return found
+
+
+def packed(work, split, count):
+    """The data set as published, or its first `count` samples; packed if it is not there."""
+    name = os.path.join(work.data, f"fashion-{split}-{count or 'all'}.lmdb")
+    if not os.path.exists(name):
+        some = ("--count", count) if count else ()
+        work.forebay("pack", SOURCE, name, "--from", "idx", "--split", split, *some)
+    return name
+
+
+def packed_by_class(work, count):
+    """The training set with its classes one after the other."""
+    name = os.path.join(work.data, f"fashion-sorted-{count or 'all'}.lmdb")
+    if os.path.exists(name):
+        return name
+    images, labels = (_read_idx(f"train-{part}-ubyte", header)
+                      for part, header in (("images-idx3", 16), ("labels-idx1", 8)))
+    chosen = sorted(range(count or len(labels)), key=lambda i: labels[i])
+    os.makedirs(work.data, exist_ok=True)
+    with open(name + ".images", "wb") as file:
+        for i in chosen:
+            file.write(images[i * _IMAGE_BYTES:(i + 1) * _IMAGE_BYTES])
+    with open(name + ".labels", "w", encoding="ascii") as file:
+        file.writelines(f"{labels[i]}\n" for i in chosen)
+    work.forebay("pack", name + ".images", name, "--from", "raw", "--shape", "1x28x28", "--labels",
+                 name + ".labels")
+    os.remove(name + ".images")
+    os.remove(name + ".labels")
+    return name
+
+
+def _read_idx(name, header):
+    file = os.path.join(SOURCE, name)
+    opener, file = (open, file) if os.path.exists(file) else (gzip.open, file + ".gz")
+    with opener(file, "rb") as stream:
+        return stream.read()[header:]
+
+
+def table(work, runs):
+    accuracy, losses = work.last(runs, "test_accuracy"), work.last(runs, "test_loss")
+    lines = ["| data | order | test accuracy | against shuffled | test loss |",
+             "|---|---|---|---|---|"]
+    for (group, name), values in accuracy.items():
+        shuffled = accuracy.get((group, "shuffled"), values)
+        against = 100 * (statistics.mean(values) - statistics.mean(shuffled))
+        lines.append(f"| {group} | {name} | {trainings.spread(values)} | {against:+.2f} points | "
+                     f"{trainings.spread(losses[group, name])} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    trainings.add_arguments(parser, "accuracy_by_order")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--data-sets", nargs="+", choices=DATA, default=list(DATA))
+    options = parser.parse_args()
+    count, epochs, seeds = ((2000, 2, 1) if options.quick
+                            else (None, options.epochs, options.seeds))
+    work = trainings.Trainings(options, {"net": "lenet", "batch": options.batch, "epochs": epochs})
+    test = packed(work, "test", count and count // 4)
+    runs = []
+    for data in options.data_sets:
+        dataset = packed(work, "train", count) if data == "stored" else packed_by_class(work, count)
+        for seed in range(1, seeds + 1):
+            for name, words in orders(count or 60_000).items():
+                runs.append(trainings.Run(data, name, seed, (
+                    dataset, "--test", test, "--net", "lenet", "--batch", str(options.batch),
+                    "--epochs", str(epochs), "--mean", "73", "--scale", "0.011", "--lr", "0.02",
+                    "--lr-policy", "inv", "--gamma", "0.002", *words)))
+    work.run(runs)
+    text = table(work, runs)
+    print(text)
+    work.write_beside(".md", text)
+    work.write_beside(".svg", trainings.curves_svg(work.epochs(runs, "test_accuracy"),
+                                                   "test accuracy", "accuracy"))
+    return 1 if work.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

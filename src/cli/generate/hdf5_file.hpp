@@ -1,0 +1,46 @@
+// An HDF5 file of samples that is written one sample after the other, through libhdf5.
+//
+//   one data set a field, first axis: the samples; little-endian numbers; contiguous, or chunks of
+//   whole samples, compressed if wanted
+//
+// It is written as PATH.partial and gets its name when it is complete. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "forebay/dataset.hpp"
+
+namespace forebay::generate {
+
+struct Hdf5Layout {
+  std::uint64_t rows = 0;
+  std::uint64_t chunk_rows = 0;  ///< 0: contiguous
+  int gzip = 0;                  ///< level, needs chunks; 0: none
+};
+
+class Hdf5File {
+ public:
+  /// Makes the file with all its data sets. Throws io, and unsupported without HDF5.
+  Hdf5File(std::string path, const Schema& schema, const Hdf5Layout& layout);
+  /// Removes the file unless it was completed.
+  ~Hdf5File();
+  Hdf5File(const Hdf5File&) = delete;
+  Hdf5File& operator=(const Hdf5File&) = delete;
+
+  /// Writes field `field` of sample `row`: Field::bytes() bytes. Throws io.
+  void write(std::uint64_t row, std::size_t field, std::span<const std::byte> value);
+  /// Closes the file, flushes it to the device and gives it its name. Throws io.
+  void complete();
+
+ private:
+  class Parts;
+  std::string path_;
+  std::string partial_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace forebay::generate

@@ -1,0 +1,21 @@
+// From decoded samples to what the first layer takes. Only files of this folder include LibTorch.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "train/net_catalog.hpp"
+
+namespace forebay {
+
+/// The inputs of a batch as a tensor of their own type, samples first; a view of them, except for
+/// types that LibTorch lacks. Throws unsupported (u32, u64).
+torch::Tensor view_inputs(const TrainingBatch& batch);
+
+/// Inputs as floats, channels first: images cut to the network's size, cubes of counts as
+/// logarithms. Mean and scale are not applied yet. Throws unsupported for shapes that do not fit.
+torch::Tensor prepare_inputs(const NetInfo& net, const torch::Tensor& inputs, const Shape& shape);
+
+/// What one sample then has: channels first. Throws likewise.
+Shape prepared_shape(const NetInfo& net, const Shape& shape);
+
+}  // namespace forebay
