@@ -53,7 +53,7 @@ class StoragePlugin(unittest.TestCase):
 
     def test_lmdb(self):
         path = os.path.join(WORK, "db")
-        run(FOREBAY, "pack", "-", path, "--from", "synthetic", "--count", 300)
+        run(FOREBAY, "pack", "-", path, "--from", "synthetic", "--shape", "3x8x8", "--count", 300)
         samples = ["samples", "--batch", "16", "--coalesce", "2"]
         plain = run(FOREBAY, *samples, path)
         inspected = run(FOREBAY, "inspect", path, "--json")
