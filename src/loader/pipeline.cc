@@ -75,6 +75,8 @@ std::optional<Delivery> Pipeline::next() {
   require_free_buffers();
   try {
     delivery = take();
+  } catch (const BatchesHeld&) {
+    throw;
   } catch (const Error& error) {
     fail_everywhere(error);
   }
@@ -135,11 +137,11 @@ const StageEntry& Pipeline::checked_entry(std::uint64_t window, std::uint64_t en
 void Pipeline::release(std::uint64_t iteration) {
   std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });
   if (!held_.empty()) {
-    stage_->release(local_rank_, held_.front().from);
+    let_go(held_.front().from);
   } else if (closed_) {
     stage_->release_all(local_rank_);
   } else {
-    stage_->release(local_rank_, needed());
+    let_go(needed());
   }
 }
 

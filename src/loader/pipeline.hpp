@@ -58,7 +58,8 @@ class Pipeline {
   void release(std::uint64_t iteration);
   void decode(std::span<const Sample> samples, std::span<const std::span<std::byte>> fields);
   /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
-  void close();
+  /// Who overrides it calls it in its own destructor too.
+  virtual void close();
 
   void check();
   void fail(const Error& error);
@@ -70,7 +71,7 @@ class Pipeline {
   std::string explain() const;
   std::string plan(bool json) const;
   virtual std::string state() const = 0;
-  LoaderStatistics statistics() const;
+  virtual LoaderStatistics statistics() const;
 
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
@@ -90,6 +91,8 @@ class Pipeline {
   virtual std::unique_ptr<PieceReader> make_reader(RecordSource& source, ReadingList& list,
                                                    Turns& turns);
   virtual void outline() {}
+  /// The reading thread of this rank has started. Fails on all ranks together.
+  virtual void started() {}
   /// The order in words, for explain().
   virtual std::string order_text() const = 0;
 
@@ -100,10 +103,17 @@ class Pipeline {
   virtual Delivery take() = 0;
   /// What the next iteration needs is published from here on.
   virtual std::uint64_t needed() const = 0;
+  /// What comes before `from` (as in Delivery) is held by no batch any more.
+  virtual void let_go(std::uint64_t from) { stage_->release(local_rank_, from); }
 
   /// Waits until `published` is in the stage.
   void wait_for_data(std::uint64_t published);
   [[noreturn]] void refuse_held_buffers() const;
+  /// What take() throws when nothing is lost and batches have to be released first. Local.
+  class BatchesHeld : public Error {
+   public:
+    using Error::Error;
+  };
   const StageEntry& checked_entry(std::uint64_t window, std::uint64_t entry,
                                   std::uint64_t sample) const;
   std::unique_ptr<PieceReader> read_extents(RecordSource& source, ReadingList& list, Turns& turns,
@@ -118,6 +128,7 @@ class Pipeline {
 
   std::string path_;
   LoaderOptions options_;
+  Trace* trace_;
   std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
   std::shared_ptr<Communicator> node_;   ///< the ranks of this node
   std::shared_ptr<Communicator> group_;  ///< those among them that share the stage
@@ -139,6 +150,9 @@ class Pipeline {
   std::uint64_t iteration_ = 0;  ///< the next
   std::deque<Held> held_;
   LoaderStatistics figures_;  ///< the consumer's part
+  std::shared_ptr<FailureBoard> board_;
+  /// Last, so that it ends before what it uses; and what uses it before it.
+  std::unique_ptr<ProgressThread> progress_;
 
  private:
   void open(Communicator& comm);
@@ -162,18 +176,14 @@ class Pipeline {
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
 
-  Trace* trace_;
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
-  std::shared_ptr<FailureBoard> board_;
   std::shared_ptr<EndSignal> end_signal_;
   std::string how_;  ///< how records are located and read, in words
   std::shared_ptr<const Codec> codec_;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;
-  // Last, so that they end before what they use.
-  std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
   std::unique_ptr<RootReader> reader_;  ///< of a root
 };

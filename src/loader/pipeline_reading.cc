@@ -28,6 +28,7 @@ void Pipeline::start() {
                         .trace = trace_};
   parts.reader = make_reader(source, *parts.list, *parts.turns);
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
+  started();
 }
 
 GiveUp Pipeline::give_up() const {
