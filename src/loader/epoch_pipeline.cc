@@ -29,6 +29,8 @@ OrderKind kind_of(OrderName name) {
 
 void EpochPipeline::make_order() {
   read_list();
+  ranks_per_node_ = node_->size();
+  share_value(*comm_, ranks_per_node_);  // the last node may have fewer
   OrderOptions order;
   collectively(*comm_, [&] {
     order = order_options();
@@ -71,7 +73,7 @@ OrderOptions EpochPipeline::order_options() const {
           .list = options_.ids,
           .reuse = options_.reuse,
           .reuse_scope = options_.reuse_scope,
-          .ranks_per_node = node_->size(),
+          .ranks_per_node = ranks_per_node_,
           .window = options_.window};
 }
 

@@ -39,6 +39,7 @@ class EpochPipeline : public Pipeline {
   void require_same_order() const;
 
   std::string identity_of_order_;
+  int ranks_per_node_ = 0;
 };
 
 }  // namespace forebay

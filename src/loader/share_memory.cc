@@ -56,7 +56,7 @@ void fit_shares(Communicator& world, Communicator& node, const ShareNeeds& needs
   const auto generations = static_cast<std::uint64_t>(needs.generations);
   const std::uint64_t taken = memory.stage_bytes + memory.ring_bytes;
   const NodePart mine{.expected = expected_bytes(needs) * generations,
-                       .left = needs.budget_bytes - std::min(taken, needs.budget_bytes)};
+                      .left = needs.budget_bytes - std::min(taken, needs.budget_bytes)};
   std::uint64_t expected = 0, left = 0;
   for (const NodePart& share : gather_all(node, mine)) {
     expected += share.expected;

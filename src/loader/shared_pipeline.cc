@@ -30,15 +30,20 @@ bool scattered(const OrderOptions& order) {
   return order.kind == OrderKind::shuffled || order.kind == OrderKind::listed;
 }
 
-/// The most samples that a rank loads for one filling.
-std::uint64_t most_samples_of(const OrderOptions& order) {
+/// The most samples that a rank loads for one filling. `plain`: for a run that begins epochs
+/// itself.
+std::uint64_t most_samples_of(const OrderOptions& order, bool plain) {
   const auto ranks = static_cast<std::uint64_t>(order.ranks);
-  const std::uint64_t singles = (order.batch / ranks + 1) * order.window;
-  if (order.kind == OrderKind::grouped) return std::max(singles, order.group);
-  if (order.kind != OrderKind::in_memory) return singles;
-  const RoundPlan plan = plan_rounds(order);
-  const std::uint64_t units = (plan.units_a_round + ranks - 1) / ranks;
-  return std::max(singles, units * plan.cut.samples(0).count);
+  const std::uint64_t share = order.batch / ranks + 1;
+  const std::uint64_t singles = std::min(share * order.window, order.entries * order.reuse);
+  if (order.kind == OrderKind::in_memory) {
+    const RoundPlan plan = plan_rounds(order);
+    const std::uint64_t units = (plan.units_a_round + ranks - 1) / ranks;
+    return std::max(share, units * plan.cut.samples(0).count);  // share: repeats at the end
+  }
+  if (order.kind != OrderKind::grouped) return singles;
+  const bool repeats = order.end == OrderEnd::pad || order.end == OrderEnd::wrap;
+  return repeats || !plain ? std::max(singles, order.group) : order.group;
 }
 
 }  // namespace
@@ -86,8 +91,8 @@ ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
       .sizes = sample_sizes(),
       .stored_bytes = static_cast<double>(stored_bytes_) / static_cast<double>(entries_),
       .scattered = !held_data_ && scattered(order)};
-  needs.samples =
-      held_data_ ? held_by(comm_->rank(), entries_, order.ranks).count : most_samples_of(order);
+  needs.samples = held_data_ ? held_by(comm_->rank(), entries_, order.ranks).count
+                             : most_samples_of(order, options_.done.empty());
   needs.generations = held_data_ ? 1 : std::min(options_.buffers, kMostGenerations);
   needs.windows = options_.buffers;
   needs.batch_share = order.batch / ranks + 1;

@@ -14,13 +14,25 @@ using test::Deliveries;
 using test::DrawData;
 using test::LmdbBuilder;
 
-class DrawResume : public testing::TestWithParam<OrderName> {
+struct Case {
+  std::string name;
+  OrderName order = OrderName::shuffled;
+  double ratio = 1;
+  Hold hold = Hold::storage;
+  std::uint64_t reuse = 1;
+};
+
+class DrawResume : public testing::TestWithParam<Case> {
  protected:
   DrawResume() : data_(folder_.file("data"), LmdbBuilder().random_order(97).values(0, 6000)) {}
 
   LoaderOptions options(std::uint64_t batch) const {
     LoaderOptions options{.batch = batch};
-    options.order = GetParam();
+    options.order = GetParam().order;
+    options.ratio = GetParam().ratio;
+    options.hold = GetParam().hold;
+    options.reuse = GetParam().reuse;
+    options.reuse_scope = ReuseScope::global;
     options.seed = 5;
     options.stage_bytes = std::uint64_t{64} << 20;
     options.window = 2;
@@ -135,7 +147,7 @@ TEST_P(DrawResume, OtherRanksTakeTheRestOfTheEpochAndThenWholeOnes) {
         if (comm->rank() == 0) state_ = loader.state();
       });
     }
-    deliveries.expect_all(data_.entries(), 3);
+    deliveries.expect_all(data_.entries(), 3, GetParam().reuse);
   }
 }
 
@@ -155,10 +167,18 @@ TEST_P(DrawResume, AnotherOrderIsRefused) {
   EXPECT_THROW(resume_options(state_, other, 1), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Orders, DrawResume,
-                         testing::Values(OrderName::grouped, OrderName::shuffled,
-                                         OrderName::listed),
-                         [](const auto& order) { return std::string(to_string(order.param)); });
+INSTANTIATE_TEST_SUITE_P(
+    Orders, DrawResume,
+    testing::Values(
+        Case{.name = "grouped", .order = OrderName::grouped}, Case{.name = "shuffled"},
+        Case{.name = "listed", .order = OrderName::listed},
+        Case{.name = "in_memory", .order = OrderName::in_memory},
+        Case{.name = "hybrid", .order = OrderName::in_memory, .ratio = 0.3},
+        Case{.name = "reused_hybrid", .order = OrderName::in_memory, .ratio = 0.5, .reuse = 2},
+        Case{.name = "held", .hold = Hold::memory},
+        Case{.name = "held_groups", .order = OrderName::grouped, .hold = Hold::memory},
+        Case{.name = "reused", .reuse = 2}),
+    [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace forebay
