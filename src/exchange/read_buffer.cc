@@ -189,6 +189,7 @@ bool ReadBuffer::Work::full() {
 void ReadBuffer::Work::release(std::size_t count) {
   const std::lock_guard lock(mutex_);
   ring_.release(count);
+  stuck_ = false;  // until the thread has looked again
   changed_.notify_all();
 }
 

@@ -34,7 +34,7 @@ class DrawResume : public testing::TestWithParam<Case> {
     options.reuse = GetParam().reuse;
     options.reuse_scope = ReuseScope::global;
     options.seed = 5;
-    options.stage_bytes = std::uint64_t{64} << 20;
+    options.stage_bytes = std::uint64_t{24} << 20;
     options.window = 2;
     if (options.order == OrderName::grouped) options.group = 6;
     if (options.order == OrderName::listed) options.ids = list_;

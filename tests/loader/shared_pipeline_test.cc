@@ -82,7 +82,7 @@ LoaderOptions random_options(RandomChoice& choice, std::uint64_t entries, int& r
   options.window = choice.number(1, 9);
   options.epochs = choice.number(1, 3);
   options.buffers = static_cast<int>(choice.number(1, 3));
-  options.stage_bytes = std::uint64_t{64} << 20;
+  options.stage_bytes = std::uint64_t{24} << 20;
   options.timeout = std::chrono::seconds(20);
   options.strategy = static_cast<Strategy>(choice.number(0, 7));
   return options;
@@ -167,7 +167,7 @@ LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {
   options.order = OrderName::in_memory;
   options.ratio = ratio;
   options.group = 5;
-  options.stage_bytes = std::uint64_t{64} << 20;
+  options.stage_bytes = std::uint64_t{24} << 20;
   return options;
 }
 
