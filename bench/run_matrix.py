@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
 import nodes  # noqa: E402
 
 # 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
-_PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
+PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
                 "--seek-penalty", "2ms")
 
 
@@ -143,16 +143,16 @@ class Matrix:
             done = subprocess.run([*launcher, *self.words(configuration, dataset, output)],
                                   capture_output=True, text=True, check=False,
                                   timeout=self.options.timeout)
-        _check(done)
+        check(done)
 
     def _run_on_pfs(self, configuration, output):
         with nodes.Nodes(self.data, configuration.nodes, mpi=self.options.mpi,
-                         pfs_options=_PFS_OPTIONS, pfs=self.pfs) as cluster:
+                         pfs_options=PFS_OPTIONS, pfs=self.pfs) as cluster:
             words = self.words(configuration, f"{{mount}}/{configuration.data.name}", output)
             done = cluster.run(words, ranks_per_node=configuration.ranks_per_node,
                                timeout=self.options.timeout)
-            _check(done)
-            return {"options": " ".join(_PFS_OPTIONS), **cluster.stats()}
+            check(done)
+            return {"options": " ".join(PFS_OPTIONS), **cluster.stats()}
 
     def write(self):
         results = {
@@ -194,7 +194,7 @@ class RunError(RuntimeError):
     """A run ended with an error."""
 
 
-def _check(done):
+def check(done):
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.startswith("forebay: ")]
         raise RunError(f"exit status {done.returncode}: "

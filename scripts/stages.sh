@@ -6,6 +6,7 @@ stage_lines=""
 tests_total=0
 tests_failed=0
 stages_failed=0
+failed_names=""
 
 # "97% tests passed, 3 tests failed out of 112" -> adds 112 and 3.
 count_tests() {
@@ -28,6 +29,9 @@ stage() {
   status=${PIPESTATUS[0]}
   set -e
   count_tests "$log"
+  # ctest's own list of them, "	1801 - mpi.exchange_4x2 (Failed)", told again where it is seen.
+  failed_names+=$(sed -nE "s/^\t *[0-9]+ - (.*)/$name: \1/p" "$log")
+  failed_names=${failed_names:+${failed_names%$'\n'}$'\n'}
   rm -f "$log"
   if [ "$status" -ne 0 ]; then
     verdict=FAILED
@@ -48,7 +52,7 @@ finish() {
   local passed=$((tests_total - tests_failed)) percent=0
   if [ "$tests_total" -gt 0 ]; then percent=$((100 * passed / tests_total)); fi
   if [ "$stages_failed" -gt 0 ]; then
-    printf '%s stages FAILED\n' "$stages_failed"
+    printf '%s%s stages FAILED\n' "$failed_names" "$stages_failed"
   fi
   printf '%s%% tests passed, %s tests failed out of %s\n' "$percent" "$tests_failed" "$tests_total"
   [ "$stages_failed" -eq 0 ] && [ "$tests_failed" -eq 0 ] && [ "$tests_total" -gt 0 ]

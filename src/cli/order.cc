@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +15,8 @@
 #include "forebay/error.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
+#include "format/open_samples.hpp"
+#include "loader/list_file.hpp"
 #include "order/order_names.hpp"
 
 namespace forebay {
@@ -45,35 +46,18 @@ struct DatasetSize {
 };
 
 DatasetSize size_of_dataset(const std::string& name) {
+  if (!recognize_samples(name).empty()) {
+    const auto source = open_samples(name, {});
+    std::uint64_t bytes = 0;
+    for (const Field& field : source->schema().fields) bytes += field.bytes();
+    return {source->entries(), static_cast<double>(bytes)};
+  }
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
   lmdb::Database database =
       lmdb::Database::open(lmdb::open_snapshot(path, Engine::mmap), path.name, true);
   const lmdb::DatabaseReport report = lmdb::inspect(database);
   database.check_unchanged();
   return {report.entries, report.values.mean()};
-}
-
-/// Sample ids, one a line.
-SharedNumbers read_list(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    throw Error(ErrorKind::not_found, "the list of samples cannot be opened", "check the path",
-                {.file = path});
-  }
-  auto list = std::make_shared<std::vector<std::uint64_t>>();
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty()) continue;
-    if (list->size() == kMostListed) {
-      throw Error(ErrorKind::usage, "the list of samples is too long",
-                  fmt::format("the limit is {}", kMostListed), {.file = path});
-    }
-    list->push_back(parse_count(line, fmt::format("line {} of {}", list->size() + 1, path)));
-  }
-  if (file.bad()) {
-    throw Error(ErrorKind::io, "the list of samples cannot be read", "check the file",
-                {.file = path});
-  }
-  return list;
 }
 
 /// A parameter that only one kind of order has names that order.
@@ -100,7 +84,10 @@ void show_order(OrderFlags flags) {
     bytes = static_cast<double>(parse_bytes(flags.sample_bytes, "--sample-bytes"));
   }
   options.kind = kind_of(flags);
-  if (!flags.list_file.empty()) options.list = read_list(flags.list_file);
+  if (!flags.list_file.empty()) {
+    options.list =
+        std::make_shared<const std::vector<std::uint64_t>>(read_list_file(flags.list_file));
+  }
   if (options.batch == 0) {
     const auto ranks = static_cast<std::uint64_t>(std::max(options.ranks, 1));
     options.batch = std::max(ranks, std::min(kBatchOfARank * ranks, options.entries));
@@ -143,7 +130,7 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
   flags.ratio = app.add_option("--ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");
   app.add_option("--keep", order.keep, "Neighbours kept together (shuffled)");
-  app.add_option("--ids", flags.list_file, "File of sample ids, one a line (listed)")
+  app.add_option("--ids", flags.list_file, "File of sample ids between white space (listed)")
       ->type_name("FILE");
   app.add_option("--ranks", order.ranks, "Ranks")->capture_default_str();
   app.add_option("--ranks-per-node", order.ranks_per_node, "Ranks a node; 0 = all on one")
@@ -166,7 +153,7 @@ void add_order_command(CLI::App& app) {
   CLI::App* sub =
       app.add_subcommand("order", "Show how random an order of samples is and what it costs");
   auto flags = std::make_shared<OrderFlags>();
-  sub->add_option("DATASET", flags->dataset, "LMDB directory or file; '#NAME' picks a database");
+  sub->add_option("DATASET", flags->dataset, "Data set, as for samples");
   sub->add_option("--samples", flags->order.entries, "Number of samples, instead of a data set");
   sub->add_option("--sample-bytes", flags->sample_bytes, "Size of a sample, like 3KiB")
       ->type_name("SIZE");

@@ -31,7 +31,7 @@ std::vector<std::uint64_t> read_list_file(const std::string& path) {
   if (!file) {
     throw Error(errno == ENOENT ? ErrorKind::not_found : ErrorKind::io,
                 fmt::format("cannot open the list of samples: {}", std::strerror(errno)),
-                "check the path given as --list", {.file = path});
+                "check the path", {.file = path});
   }
   std::vector<std::uint64_t> ids;
   std::string text;

@@ -1,4 +1,4 @@
-"""forebay bench read alone and on two ranks, and the driver of the benchmarks.
+"""forebay bench read and load, alone and on two ranks, and the driver of the benchmarks.
 
 No test looks at a clock.
 """
@@ -20,6 +20,8 @@ LADDER = ["lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov", "lmm-dio-prov-coal
 
 class BenchTest(CommandTest):
 
+    COMMAND = "read"
+
     def setUp(self):
         super().setUp()
         write_records(self.path("set"), [
@@ -28,7 +30,7 @@ class BenchTest(CommandTest):
 
     def bench(self, *arguments, ranks=0, env=None):
         """The results of a run that must succeed."""
-        result = launch.run("bench", "read", self.path("set"), "--batch", 40, "--json",
+        result = launch.run("bench", self.COMMAND, self.path("set"), "--batch", 40, "--json",
                             self.path("results.json"), *arguments, ranks=ranks, env=env,
                             timeout=120)
         self.assertEqual(result.code, 0, result.err)
@@ -155,6 +157,47 @@ class Read(BenchTest):
         self.succeed("bench", "read", "--help", **options)
         self.fail("bench", "read", self.path("set"), "--batch", 8, "--cold", code=2,
                   naming="--cold", **options)
+
+
+class Load(BenchTest):
+
+    COMMAND = "load"
+    VARIANTS = ("order=shuffled", "order=grouped+group=40+buffers=1", "lmm+coalesce=2")
+
+    def test_every_variant_delivers_its_epochs(self):
+        for ranks in (0, 2):
+            with self.subTest(ranks=ranks):
+                results = self.bench("--variants", *self.VARIANTS, "--repetitions", 2, "--compute",
+                                     "1ms", "--epochs", 2, ranks=ranks)
+                self.assertEqual(results["ranks"], max(ranks, 1))
+                self.assertEqual(sorted((run["variant"], run["repetition"])
+                                        for run in results["runs"]),
+                                 sorted((name, i) for name in self.VARIANTS for i in range(2)))
+                for run in results["runs"]:
+                    self.assertEqual(run["all"]["samples"], 800)
+                    for rank in run["ranks"]:
+                        # Sleeping is never shorter than asked for.
+                        self.assertGreaterEqual(rank["computing_seconds"], 20 * 0.001)
+                        self.assertLessEqual(rank["first_seconds"] + rank["waited_seconds"]
+                                             + rank["computing_seconds"], rank["total_seconds"])
+                self.assertEqual([row["variant"] for row in results["summary"]],
+                                 list(self.VARIANTS))
+                for word in ("exposed", "amplification", *self.VARIANTS):
+                    self.assertIn(word, self.text)
+
+    def test_without_variants_the_options_are_measured(self):
+        results = self.bench("--order", "shuffled", "--repetitions", 1, "--compute-by", "spin")
+        self.assertEqual([row["variant"] for row in results["summary"]], ["as given"])
+        self.assertIn("order=shuffled", results["options"]["loader"])
+
+    def test_usage_errors_are_one_line(self):
+        for arguments, word in (((), "--batch"), (("--batch", 8, "--compute", "3"), "compute"),
+                                (("--batch", 8, "--compute-by", "magic"), "spin"),
+                                (("--batch", 8, "--variants", "order=some"), "some"),
+                                (("--batch", 8, "--variants", "lmm", "lmm"), "twice"),
+                                (("--batch", 8, "--what"), "forebay bench load --help")):
+            with self.subTest(arguments=arguments):
+                self.fail("bench", "load", self.path("set"), *arguments, code=2, naming=word)
 
 
 class Driver(CommandTest):

@@ -1,5 +1,6 @@
 """forebay order: randomness and costs of an order, told before anything is read."""
 
+import struct
 import unittest
 
 from command import CommandTest, write_records
@@ -65,7 +66,7 @@ class Order(CommandTest):
         self.assertIn("iteration  rank", self.succeed("order", "--samples", 65, "--list"))
 
     def test_a_list_is_kept(self):
-        ids = self.write("ids", b"4\n0\n4\n2\n")
+        ids = self.write("ids", b"4 0\n4\n 2\n")
         report = self.succeed_json("order", "--samples", 5, "--ids", ids, "--batch", 2)
         self.assertEqual(report["list"], [[[4, 0]], [[4, 2]]])
         self.assertIsNone(report["randomization_level_percent"])
@@ -76,6 +77,13 @@ class Order(CommandTest):
         self.assertEqual(report["samples"], 700)
         self.assertEqual(report["sample_bytes"], 30)
         self.assertEqual(report["reads"]["bytes"], 21000)
+
+    def test_files_with_fields_give_theirs(self):
+        head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (90, 5)}\n"
+        numbers = self.write("numbers.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head
+                             + bytes(90 * 20))
+        report = self.succeed_json("order", numbers, "--group", 30)
+        self.assertEqual((report["samples"], report["sample_bytes"]), (90, 20))
 
     def test_many_samples_take_no_time(self):
         report = self.succeed_json("order", "--samples", 1 << 40, "--ratio", 0.25, "--ranks", 64)

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "cli/bench/load_bench.hpp"
+#include "cli/bench/load_results.hpp"
 #include "cli/bench/read_bench.hpp"
 #include "cli/bench/read_results.hpp"
 #include "cli/commands.hpp"
@@ -13,6 +15,7 @@
 #include "cli/output.hpp"
 #include "cli/trainer_program.hpp"
 #include "comm/agreement.hpp"
+#include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "storage/atomic_file.hpp"
 
@@ -20,20 +23,23 @@ namespace forebay {
 namespace {
 
 using bench::Compute;
+using bench::ComputeBy;
+using bench::LoadOptions;
 using bench::ReadOptions;
 using bench::ReadResults;
 
-void write(const ReadResults& results, const std::string& json_path) {
-  const auto json = to_json(results);
+/// To the file at `json_path` if there is one, and as `text` unless standard output has the JSON.
+void write(const nlohmann::ordered_json& json, const std::string& text,
+           const std::string& json_path) {
   if (json_path == "-") return print_json(json);
   if (!json_path.empty()) {
-    const std::string text =
+    const std::string line =
         json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     AtomicFile file(json_path);
-    file.write(std::as_bytes(std::span(text)));
+    file.write(std::as_bytes(std::span(line)));
     file.commit();
   }
-  fmt::print("{}", bench::to_text(json));
+  fmt::print("{}", text);
 }
 
 int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
@@ -48,21 +54,39 @@ int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& optio
   const ReadResults results = run_read_bench(comm, options);
   collectively(*comm, [&] {
     if (comm->rank() != 0) return;
-    write(results, options.json);
+    const auto json = to_json(results);
+    write(json, bench::to_text(json), options.json);
     flush_output();
   });
   return 0;
 }
 
-void complete(ReadOptions& options) {
-  if (options.loader.batch == 0) {
+int run_load(const std::shared_ptr<Communicator>& comm, const LoadOptions& options) {
+  std::string variants;
+  for (const std::string& word : options.variants) variants += word + ",";
+  require_agreement(
+      *comm,
+      fmt::format("{} {} {} {} {} {} {} {}", variants, options.repetitions, options.seed,
+                  options.cold, options.compute.count(), static_cast<int>(options.compute_by),
+                  options.loader.to_text(), options.dataset),
+      "the options of the benchmark");
+  const bench::LoadResults results = run_load_bench(comm, options);
+  collectively(*comm, [&] {
+    if (comm->rank() != 0) return;
+    const auto json = to_json(results);
+    write(json, bench::load_table(json), options.json);
+    flush_output();
+  });
+  return 0;
+}
+
+void complete(LoaderOptions& loader) {
+  if (loader.batch == 0) {
     throw Error(ErrorKind::usage, "--batch is missing", "give the samples of a global batch");
   }
-  if (options.loader.iterations == 0 && options.loader.epochs == 0) options.loader.epochs = 1;
+  if (loader.iterations == 0 && loader.epochs == 0) loader.epochs = 1;
   // Nothing is decoded, so values may be anything.
-  if (options.loader.schema.empty() && options.loader.codec == "auto") {
-    options.loader.codec = "bytes";
-  }
+  if (loader.schema.empty() && loader.codec == "auto") loader.codec = "bytes";
 }
 
 void add_read_flags(CLI::App& command, ReadOptions& options) {
@@ -98,9 +122,51 @@ void add_read(CLI::App& bench) {
       "read", "How fast strategies deliver a data set, beside plain reads; run it under mpirun");
   add_read_flags(*command, *options);
   command->callback([options] {
-    complete(*options);
+    complete(options->loader);
     const int code = run_collective_main(
         [&](const std::shared_ptr<Communicator>& comm) { return run_read(comm, *options); });
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+void add_load_flags(CLI::App& command, LoadOptions& options) {
+  command.add_option("dataset", options.dataset, "Data set, as for samples")->required();
+  command.add_option(
+      "--variants", options.variants,
+      "What to compare: options joined by +, as in order=grouped+group=128+buffers=1 "
+      "(default: the options given, alone)");
+  command.add_option("--repetitions", options.repetitions, "Runs of each (default 3)")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--bench-seed", options.seed, "Seed of the order of the runs (default 1)");
+  command.add_flag("--cold", options.cold, "Drop the page cache before each run; needs root");
+  command
+      .add_option_function<std::string>(
+          "--compute",
+          [&options](const std::string& text) {
+            options.compute = parse_duration(text, "compute");
+          },
+          "Time to compute for every batch, such as 20ms (default: none)")
+      ->type_name("TIME");
+  command
+      .add_option("--compute-by", options.compute_by,
+                  "sleep (default: the cores stay free), spin (on a core of the rank)")
+      ->transform(
+          named_choice<ComputeBy>({{"sleep", ComputeBy::sleep}, {"spin", ComputeBy::spin}}));
+  command.add_option("--json", options.json,
+                     "Write every run with its figures to this file (-: standard output)");
+  add_order_flags(command, options.loader);
+  add_loader_flags(command, options.loader);
+}
+
+void add_load(CLI::App& bench) {
+  auto options = std::make_shared<LoadOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "load", "What a training loop would wait for, with computing emulated; run it under mpirun");
+  add_load_flags(*command, *options);
+  command->callback([options] {
+    complete(options->loader);
+    const int code = run_collective_main(
+        [&](const std::shared_ptr<Communicator>& comm) { return run_load(comm, *options); });
     if (code != 0) throw CLI::RuntimeError(code);
   });
 }
@@ -121,9 +187,10 @@ void add_train(CLI::App& bench) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "Measure: read, train");
+  CLI::App* command = app.add_subcommand("bench", "Measure: read, load, train");
   command->require_subcommand(1);
   add_read(*command);
+  add_load(*command);
   add_train(*command);
 }
 

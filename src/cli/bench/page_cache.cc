@@ -35,8 +35,9 @@ void drop_caches() {
 
 }  // namespace
 
-PageCache::PageCache(Communicator& comm, const Layout& layout, std::string file, bool cold)
-    : comm_(&comm), file_(std::move(file)), cold_(cold), fills_(!cold && layout.leads_node()) {
+PageCache::PageCache(Communicator& comm, const Layout& layout, std::vector<std::string> files,
+                     bool cold)
+    : comm_(&comm), files_(std::move(files)), cold_(cold), fills_(!cold && layout.leads_node()) {
   if (!cold_) return;
   const auto kernels = from_all(comm, kernel_name());
   const auto first = std::ranges::find(kernels, kernel_name());
@@ -57,11 +58,13 @@ void PageCache::prepare() {
 }
 
 void PageCache::fill() const {
-  const auto file = open_file(file_, Engine::pread);
   std::vector<std::byte> block(std::size_t{8} << 20);
-  const std::uint64_t size = file->size();
-  for (std::uint64_t offset = 0; offset < size; offset += block.size()) {
-    file->read(offset, std::span(block).first(std::min(block.size(), size - offset)));
+  for (const std::string& path : files_) {
+    const auto file = open_file(path, Engine::pread);
+    const std::uint64_t size = file->size();
+    for (std::uint64_t offset = 0; offset < size; offset += block.size()) {
+      file->read(offset, std::span(block).first(std::min(block.size(), size - offset)));
+    }
   }
 }
 

@@ -2,13 +2,14 @@
 //
 //   cold   every run begins with caches dropped, once per kernel (several virtual nodes may share
 //          one); only root may
-//   warm   each node reads the whole file once, before the first run
+//   warm   each node reads the whole files once, before the first run
 //
 // What a host keeps below a virtual machine, or a server below a mount, is out of reach: cold means
 // cold in this kernel.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/bench/layout.hpp"
 
@@ -17,7 +18,7 @@ namespace forebay::bench {
 class PageCache {
  public:
   /// Collective. Throws usage when `cold` is asked for and some node may not drop its caches.
-  PageCache(Communicator& comm, const Layout& layout, std::string file, bool cold);
+  PageCache(Communicator& comm, const Layout& layout, std::vector<std::string> files, bool cold);
 
   /// Before a run. Collective.
   void prepare();
@@ -26,9 +27,9 @@ class PageCache {
   void fill() const;
 
   Communicator* comm_;
-  std::string file_;
+  std::vector<std::string> files_;
   bool cold_;
-  bool fills_;          ///< this rank reads the file for its node
+  bool fills_;          ///< this rank reads the files for its node
   bool drops_ = false;  ///< this rank drops the caches of its kernel
 };
 

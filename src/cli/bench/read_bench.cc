@@ -24,7 +24,7 @@ class ReadBench {
     results_.options = options;
     results_.layout = find_layout(*comm_);
     collectively(*comm_, [&] { look_at_data(); });
-    cache_.emplace(*comm_, results_.layout, results_.data.file, options.cold);
+    cache_.emplace(*comm_, results_.layout, std::vector{results_.data.file}, options.cold);
   }
 
   ReadResults run() {

@@ -1,11 +1,11 @@
 #include "cli/bench/read_results.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <set>
 
 #include "cli/bench/spread.hpp"
+#include "cli/bench/today.hpp"
 #include "forebay/mpi.hpp"
 #include "forebay/statistics.hpp"
 
@@ -15,13 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMega = 1e6;
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
 
 std::string name_of(Compute compute) { return compute == Compute::sum ? "sum" : "none"; }
 std::string name_of(SourceEngine engine) {

@@ -1,34 +1,17 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <vector>
 
 #include "cli/bench/read_results.hpp"
 #include "cli/bench/spread.hpp"
+#include "cli/bench/table.hpp"
 #include "cli/output.hpp"
 
 namespace forebay::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Table = std::vector<std::vector<std::string>>;
-
-/// Columns as wide as their widest cell; the first to the left, the others to the right.
-std::string layout(const Table& table) {
-  std::vector<std::size_t> widths(table.front().size());
-  for (const auto& row : table) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : table) {
-    text += fmt::format("{:<{}}", row.front(), widths.front());
-    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text += '\n';
-  }
-  return text;
-}
-
 std::string heading(const Json& results) {
   const Json& data = results["data_set"];
   const double stored = data["stored_bytes_per_sample"];
@@ -56,7 +39,7 @@ std::string rates(const Json& summary) {
                      fmt::format("{:.2f}", median_of(row, "read_amplification")),
                      fmt::format("{:.1f}", median_of(row, "first_batch_ms"))});
   }
-  return layout(table) + "\n";
+  return to_text(table) + "\n";
 }
 
 std::string times(const Json& summary) {
@@ -70,7 +53,7 @@ std::string times(const Json& summary) {
     }
     table.push_back(std::move(cells));
   }
-  return layout(table) +
+  return to_text(table) +
          "open to reader waits: mean of the reading ranks; exposed, skew: mean of all ranks\n\n";
 }
 
@@ -86,7 +69,7 @@ std::string counts(const Json& summary) {
                      fmt::format("{:.1f} to {:.1f}", median_of(row, "least_extra_bytes") / 1e6,
                                  median_of(row, "most_extra_bytes") / 1e6)});
   }
-  return layout(table) + "\n";
+  return to_text(table) + "\n";
 }
 
 std::string block_sizes(const Json& runs) {
@@ -100,7 +83,7 @@ std::string block_sizes(const Json& runs) {
     table.push_back({fmt::format("{} KiB", block >> 10), fmt::format("{:.0f}", of_engine["mmap"]),
                      fmt::format("{:.0f}", of_engine["pread"])});
   }
-  return layout(table) + "\n";
+  return to_text(table) + "\n";
 }
 
 std::string seeks(const Json& runs) {
@@ -112,7 +95,7 @@ std::string seeks(const Json& runs) {
                      human_count(run["pages_visited"]), human_count(run["records_skipped"]),
                      human_count(run["voluntary_switches"])});
   }
-  return layout(table) + "\n";
+  return to_text(table) + "\n";
 }
 
 std::string verified(const Json& results) {

@@ -23,14 +23,16 @@ std::vector<std::string> split(std::string_view text, char separator) {
 Variant parse_variant(const std::string& text, const LoaderOptions& base) {
   const std::vector<std::string> parts = split(text, '+');
   Variant variant{text, base};
-  variant.options.set("strategy", parts.front());
-  for (std::size_t i = 1; i < parts.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::size_t equals = parts[i].find('=');
-    if (equals == std::string::npos) {
+    if (equals != std::string::npos) {
+      variant.options.set(parts[i].substr(0, equals), parts[i].substr(equals + 1));
+    } else if (i == 0) {
+      variant.options.set("strategy", parts[i]);
+    } else {
       throw Error(ErrorKind::usage, fmt::format("'{}' in '{}' has no value", parts[i], text),
                   "write STRATEGY+OPTION=VALUE, such as lmm+roots=2");
     }
-    variant.options.set(parts[i].substr(0, equals), parts[i].substr(equals + 1));
   }
   return variant;
 }

@@ -1,6 +1,6 @@
-// What is compared: a strategy, and knobs turned on top of it.
+// What is compared: a strategy, and knobs turned on top of it; or knobs alone.
 //
-//   lmdb      lmm-dio      lmm-dio+engine=uring+depth=32
+//   lmdb      lmm-dio      lmm-dio+engine=uring+depth=32      order=grouped+group=128+buffers=1
 #pragma once
 
 #include <string>

@@ -1,0 +1,98 @@
+#include "cli/bench/load_bench.hpp"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "cli/bench/page_cache.hpp"
+#include "cli/progress.hpp"
+#include "comm/agreement.hpp"
+#include "core/clock.hpp"
+#include "forebay/loader.hpp"
+#include "format/dataset_files.hpp"
+#include "format/lmdb/dataset_path.hpp"
+#include "format/open_samples.hpp"
+
+namespace forebay::bench {
+namespace {
+
+std::vector<std::string> files_of(const std::string& dataset) {
+  if (!recognize_samples(dataset).empty()) return find_dataset_files(dataset).files;
+  return {lmdb::resolve_dataset_path(dataset).data_file};
+}
+
+void compute(std::chrono::nanoseconds duration, ComputeBy by) {
+  if (duration.count() == 0) return;
+  if (by == ComputeBy::sleep) return std::this_thread::sleep_for(duration);
+  const std::int64_t end = now_ns() + duration.count();
+  while (now_ns() < end) {
+  }
+}
+
+LoadTimes consume(Loader& loader, const LoadOptions& options) {
+  LoadTimes times;
+  const double begin = now_seconds();
+  bool first = true;
+  for (;;) {
+    const double asked = now_seconds();
+    const auto batch = loader.next();
+    const double got = now_seconds();
+    (first ? times.first : times.waited) += got - asked;
+    first = false;
+    if (!batch) break;
+    compute(options.compute, options.compute_by);
+    times.computing += now_seconds() - got;
+  }
+  times.total = now_seconds() - begin;
+  return times;
+}
+
+LoadRun run_variant(const std::shared_ptr<Communicator>& comm, const LoadOptions& options,
+                    const Variant& variant, LoadResults& results) {
+  Loader loader = Loader::open(comm, options.dataset, variant.options);
+  results.entries = loader.entries();
+  comm->set_timeout(variant.options.patience_with_ranks());
+  comm->barrier();
+  LoadTimes times;
+  LoaderStatistics statistics;
+  collectively(*comm, [&] {
+    times = consume(loader, options);
+    statistics = loader.statistics();
+  });
+  return {.variant = variant.name,
+          .explain = broadcast_text(*comm, loader.explain(), 0),
+          .times = from_all(*comm, times),
+          .ranks = from_all(*comm, statistics)};
+}
+
+}  // namespace
+
+LoadResults run_load_bench(const std::shared_ptr<Communicator>& comm, const LoadOptions& options) {
+  LoadResults results{.options = options, .layout = find_layout(*comm)};
+  std::vector<Variant> variants{{"as given", options.loader}};
+  std::vector<std::string> files;
+  collectively(*comm, [&] {
+    if (!options.variants.empty()) variants = parse_variants(options.variants, options.loader);
+    if (!options.cold) files = files_of(options.dataset);
+  });
+  for (const Variant& variant : variants) results.variants.push_back(variant.name);
+  PageCache cache(*comm, results.layout, files, options.cold);
+  const auto repetitions = static_cast<std::uint64_t>(options.repetitions);
+  std::unique_ptr<Progress> progress;
+  if (comm->rank() == 0) {
+    progress = std::make_unique<Progress>("measuring", repetitions * variants.size());
+  }
+  for (std::uint64_t repetition = 0; repetition < repetitions; ++repetition) {
+    std::ranges::shuffle(variants, std::mt19937_64(options.seed + repetition));
+    for (std::size_t turn = 0; turn < variants.size(); ++turn) {
+      cache.prepare();
+      results.runs.push_back(run_variant(comm, options, variants[turn], results));
+      results.runs.back().repetition = static_cast<int>(repetition);
+      results.runs.back().turn = static_cast<int>(turn);
+      if (progress) progress->update(results.runs.size());
+    }
+  }
+  return results;
+}
+
+}  // namespace forebay::bench
