@@ -103,6 +103,9 @@ void DrawPipeline::begin_buffer(std::uint64_t number, Delivery& delivery) {
   stage_->release(local_rank_, from);
   feed_->forget(from);
   wait_for_data(number);
+  for (; counted_ <= number; ++counted_) {
+    for (const SampleRun& run : feed_->at(number)->runs) figures_.samples_read += run.count;
+  }
 }
 
 Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {

@@ -34,7 +34,8 @@ class DrawPipeline final : public EpochPipeline {
 
   std::uint64_t most_samples_ = 0;  ///< of a buffer
   std::shared_ptr<DrawFeed> feed_;
-  std::uint64_t number_ = 0;  ///< of the buffer that the next draw is in, or a later one
+  std::uint64_t counted_ = 0;  ///< buffers whose samples are counted
+  std::uint64_t number_ = 0;   ///< of the buffer that the next draw is in, or a later one
 };
 
 }  // namespace forebay

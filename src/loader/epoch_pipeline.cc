@@ -8,6 +8,7 @@
 #include "comm/values.hpp"
 #include "loader/list_file.hpp"
 #include "loader/state.hpp"
+#include "order/order_cost.hpp"
 
 namespace forebay {
 namespace {
@@ -41,6 +42,7 @@ void EpochPipeline::make_order() {
   collectively(*comm_, [&] {
     require_same_order();
     epochs_.emplace(order, limits());
+    figures_.reuse_distance = expected_reuse_distance(order);
   });
   plan(order);
 }

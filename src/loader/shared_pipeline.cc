@@ -60,6 +60,7 @@ void SharedPipeline::plan(const OrderOptions& order) {
   collectively(*comm_, [&] { require_threads(); });
   ShareNeeds needs;
   collectively(*comm_, [&] { needs = this->needs(order); });
+  load_samples_ = needs.samples;
   memory_ = divide_budget(needs);
   fit_shares(*comm_, *node_, needs, memory_);
   if (held_data_) {
@@ -169,10 +170,20 @@ void SharedPipeline::started() {
   buffer_.emplace(exchange_,
                   ReadBufferOptions{.bytes = memory_.ring_bytes,
                                     .blocks = memory_.ring_blocks,
-                                    .patience = options_.patience_with_data(),
+                                    .patience = patience_with_loads(),
                                     .placement = {},
                                     .trace = trace_},
                   source());
+}
+
+/// Samples may wait for a whole load, each window of which may take its time.
+std::chrono::milliseconds SharedPipeline::patience_with_loads() const {
+  const std::uint64_t windows = load_samples_ / memory_.window_samples + 1;
+  const double longest =
+      static_cast<double>(options_.timeout.count()) * static_cast<double>(windows);
+  const auto limit = std::chrono::milliseconds(kForever);
+  if (longest >= static_cast<double>(limit.count())) return limit;
+  return options_.timeout * static_cast<std::int64_t>(windows) + std::chrono::seconds(2);
 }
 
 ReadBuffer::Source SharedPipeline::source() const {

@@ -54,7 +54,10 @@ class SharedPipeline final : public EpochPipeline {
   void make_room();
   void end_filling();
 
-  bool held_data_ = false;  ///< as opposed to loads that replace each other
+  std::chrono::milliseconds patience_with_loads() const;
+
+  bool held_data_ = false;          ///< as opposed to loads that replace each other
+  std::uint64_t load_samples_ = 0;  ///< of one load, at most
   ShareMemory memory_;
   std::shared_ptr<LoadFeed> feed_;
   std::shared_ptr<OpenedLoads> loads_ = std::make_shared<OpenedLoads>();
