@@ -150,6 +150,17 @@ struct LoaderOptions {
   /// used. What ranks hold in memory for each other is part of it.
   std::uint64_t stage_bytes = 0;
   SharedMemoryKind stage = SharedMemoryKind::posix;
+  /// What the files are: hdf5, npy, cifar10, raw (records of one size, as `schema` says), or auto:
+  /// by the content of the first one, and LMDB where that says nothing.
+  std::string format = "auto";
+  /// Of format raw: bytes to skip at the start of every file; bytes from record to record, 0 =
+  /// those of the schema; numbers have their high byte first.
+  std::uint64_t header_bytes = 0;
+  std::uint64_t record_bytes = 0;
+  bool big_endian = false;
+  /// Threads of a reading process that decode chunks and put samples together, where a format needs
+  /// it; 0 = as many as it has cores for itself.
+  unsigned decode_threads = 0;
   /// How stored values are decoded: auto, datum, image, raw, bytes.
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
@@ -180,13 +191,14 @@ struct LoaderOptions {
 };
 
 /// Name, kind of value and help of each option of the text form, for command lines: those of any
-/// loader, and those that choose and shape an order.
+/// loader, those that tell what the files are, and those that choose and shape an order.
 struct OptionInfo {
   std::string_view name;
-  std::string_view value;  ///< what kind of value it takes
+  std::string_view value;  ///< what kind of value it takes; empty: a switch, on or off
   std::string_view help;
 };
 std::span<const OptionInfo> loader_option_infos();
+std::span<const OptionInfo> format_option_infos();
 std::span<const OptionInfo> order_option_infos();
 
 std::string_view to_string(OrderName order);

@@ -20,7 +20,7 @@ struct LoaderStatistics {
   double read_seconds = 0;  ///< reading records into the stage; with mmap the page faults are here
   double wait_seconds = 0;  ///< the reader waited for a free buffer: large is good
   double turn_seconds = 0;  ///< the reader waited for its turn to read (staggering)
-  double decode_seconds = 0;   ///< turning stored values into fields
+  double decode_seconds = 0;   ///< turning stored values into fields; chunks, in the reader
   double exposed_seconds = 0;  ///< the consumer waited for data: exposed I/O
   double skew_seconds = 0;     ///< the consumer waited for slower ranks
 
@@ -45,6 +45,8 @@ struct LoaderStatistics {
   std::uint64_t records_skipped = 0;
   std::uint64_t missed_pages = 0;     ///< speculation (lmm-dm): needed, and not read ahead
   std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed
+  std::uint64_t chunks_decoded = 0;   ///< of files with fields: filtered chunks
+  std::uint64_t bytes_decoded = 0;    ///< of these chunks, once decoded
   std::uint64_t index_bytes = 0;      ///< memory of the index, which the roots of a node share
 
   std::uint64_t voluntary_switches = 0;

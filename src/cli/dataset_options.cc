@@ -2,8 +2,11 @@
 
 #include <map>
 
+#include "cli/loader_flags.hpp"
 #include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
+#include "read/open_access.hpp"
+#include "read/sample_set_access.hpp"
 
 namespace forebay {
 namespace {
@@ -17,7 +20,10 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 void add_dataset_options(CLI::App& app, DatasetOptions& options) {
-  app.add_option("DATASET", options.path, "LMDB directory or file; '#NAME' picks a named database")
+  app.add_option("DATASET", options.path,
+                 "LMDB directory or file, either with '#NAME' for a named database; or HDF5, .npy "
+                 "or record files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for "
+                 "their fields")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
       ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}))
@@ -28,6 +34,18 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
       ->transform(named_choice(kEngines))
       ->default_str("mmap");
   app.add_flag("--json", options.json, "Print the result as JSON");
+  add_format_flags(app, options.files);
+}
+
+bool is_sample_set(const DatasetOptions& options) {
+  return !recognize_format(options.path, options.files).empty();
+}
+
+std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options) {
+  SampleOptions how = sample_options(options.files);
+  how.engine = options.engine;
+  how.schema = options.codec.schema;
+  return open_samples(options.path, how);
 }
 
 lmdb::Database open_dataset(const DatasetOptions& options) {

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "forebay/options.hpp"
 #include "forebay/storage.hpp"
 #include "format/lmdb/database.hpp"
+#include "format/sample_source.hpp"
 
 namespace forebay {
 
@@ -18,11 +20,18 @@ struct DatasetOptions {
   std::string path;
   Engine engine = Engine::mmap;
   CodecOptions codec;
+  LoaderOptions files;  ///< what the files are: see add_format_flags()
   bool json = false;
 };
 
-/// DATASET, --codec, --schema, --engine, --json.
+/// DATASET, --codec, --schema, --engine, --json, --format and what belongs to it.
 void add_dataset_options(CLI::App& app, DatasetOptions& options);
+
+/// Whether these are files with fields (HDF5, .npy, CIFAR-10, raw) by request or by their look, not
+/// LMDB. Throws io.
+bool is_sample_set(const DatasetOptions& options);
+/// Throws as open_samples.
+std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options);
 
 /// Opens the data set; a main database that only holds named ones opens too, with no records.
 /// Throws as lmdb::Database::open.

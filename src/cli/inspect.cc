@@ -233,7 +233,7 @@ void add_inspect_command(CLI::App& app) {
   add_dataset_options(*sub, *options);
   add_inspect_samples_options(*sub, *samples);
   sub->callback([options, samples] {
-    if (wants_inspect_samples(options->path, *samples)) return inspect_samples(*options, *samples);
+    if (is_sample_set(*options)) return inspect_samples(*options, *samples);
     inspect_dataset(*options);
   });
 }

@@ -34,18 +34,12 @@ std::vector<std::uint64_t> consecutive(std::uint64_t count) {
   return ids;
 }
 
-std::uint64_t sample_bytes(const Schema& schema) {
-  std::uint64_t bytes = 0;
-  for (const Field& field : schema.fields) bytes += field.bytes();
-  return bytes;
-}
-
 ReadCost cost_of_group(const SampleSource& source, std::uint64_t group) {
   ReadCost cost{.samples = std::min(group, source.entries())};
   const SamplePlan plan = source.plan(consecutive(cost.samples));
   cost.requests = plan.extents().size();
   for (const FileExtent& extent : plan.extents()) cost.bytes_read += extent.length;
-  cost.bytes_used = cost.samples * sample_bytes(source.schema());
+  cost.bytes_used = cost.samples * source.sample_bytes();
   cost.decode_units = plan.units();
   return cost;
 }
@@ -80,7 +74,7 @@ Json to_json(const SampleSource& source, const ReadCost& cost) {
           {"entries", source.entries()},
           {"schema", to_string(source.schema())},
           {"fields", fields},
-          {"sample_bytes", sample_bytes(source.schema())},
+          {"sample_bytes", source.sample_bytes()},
           {"files", files},
           {"file_bytes", source.stored_bytes()},
           {"fingerprint", source.fingerprint().text},
@@ -100,7 +94,7 @@ void print_source(const SampleSource& source, const ReadCost& cost) {
   fmt::print("{}\n", source.path());
   print_row("format", source.format());
   print_row("samples", fmt::format("{} of {}", human_count(source.entries()),
-                                   human_bytes(sample_bytes(source.schema()))));
+                                   human_bytes(source.sample_bytes())));
   for (std::size_t i = 0; i < source.schema().fields.size(); ++i) {
     const Schema one{{source.schema().fields[i]}};
     print_row(i == 0 ? "fields" : "",
@@ -129,11 +123,10 @@ std::vector<std::uint64_t> parse_ids(const std::string& text, std::uint64_t entr
 }
 
 /// The samples' fields, one behind the other, as they are in memory.
-void dump(const SampleSource& source, const InspectSamplesOptions& options) {
+void dump(const SampleSource& source, Engine engine, const InspectSamplesOptions& options) {
   const auto ids = parse_ids(options.dump, source.entries());
-  SampleReader reader(source, {.engine = options.samples.engine, .bulk = {}, .gap_bytes = 0});
-  const std::uint64_t fitting =
-      kDumpBytes / std::max<std::uint64_t>(1, sample_bytes(source.schema()));
+  SampleReader reader(source, {.engine = engine, .bulk = {}, .gap_bytes = 0});
+  const std::uint64_t fitting = kDumpBytes / std::max<std::uint64_t>(1, source.sample_bytes());
   const std::uint64_t step = std::max<std::uint64_t>(1, std::min(options.group, fitting));
   for (std::uint64_t at = 0; at < ids.size(); at += step) {
     reader.read(std::span(ids).subspan(at, std::min<std::uint64_t>(step, ids.size() - at)));
@@ -149,34 +142,15 @@ void dump(const SampleSource& source, const InspectSamplesOptions& options) {
 }  // namespace
 
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {
-  app.get_option("DATASET")->description(
-      "LMDB directory or file, either with '#NAME' for a named database; or HDF5, .npy or record "
-      "files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for their fields");
-  app.add_option("--format", options.samples.format,
-                 "What the files are; auto looks at the first, and takes the rest for LMDB")
-      ->check(CLI::IsMember({"auto", "hdf5", "npy", "cifar10", "raw"}))
-      ->capture_default_str();
-  app.add_option("--header-bytes", options.samples.header_bytes,
-                 "Of --format raw: bytes to skip at the start of every file");
-  app.add_option("--record-bytes", options.samples.record_bytes,
-                 "Of --format raw: bytes from record to record (default: those of --schema)");
-  app.add_flag("--big-endian", options.samples.big_endian,
-               "Of --format raw: numbers have their high byte first");
   app.add_option("--group", options.group, "Of files with fields: samples to count the reads of")
       ->capture_default_str();
   app.add_option("--dump", options.dump,
                  "Of files with fields: write the bytes of these samples (0,5,3 or all) to stdout");
 }
 
-bool wants_inspect_samples(const std::string& path, const InspectSamplesOptions& options) {
-  return options.samples.format != "auto" || !recognize_samples(path).empty();
-}
-
-void inspect_samples(const DatasetOptions& dataset, InspectSamplesOptions options) {
-  options.samples.engine = dataset.engine;
-  options.samples.schema = dataset.codec.schema;
-  const auto source = open_samples(dataset.path, options.samples);
-  if (!options.dump.empty()) return dump(*source, options);
+void inspect_samples(const DatasetOptions& dataset, const InspectSamplesOptions& options) {
+  const auto source = open_sample_set(dataset);
+  if (!options.dump.empty()) return dump(*source, dataset.engine, options);
   const ReadCost cost = cost_of_group(*source, options.group);
   if (dataset.json) return print_json(to_json(*source, cost));
   print_source(*source, cost);

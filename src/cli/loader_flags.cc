@@ -11,6 +11,14 @@ void add_flags(CLI::App& command, LoaderOptions& options, std::span<const Option
                const std::string& group, const std::vector<std::string_view>& leave_out) {
   for (const OptionInfo& info : infos) {
     if (std::ranges::find(leave_out, info.name) != leave_out.end()) continue;
+    if (info.value.empty()) {
+      command
+          .add_flag_callback(
+              "--" + std::string(info.name),
+              [&options, name = info.name] { options.set(name, "on"); }, std::string(info.help))
+          ->group(group);
+      continue;
+    }
     command
         .add_option_function<std::string>(
             "--" + std::string(info.name),
@@ -26,6 +34,11 @@ void add_flags(CLI::App& command, LoaderOptions& options, std::span<const Option
 void add_loader_flags(CLI::App& command, LoaderOptions& options,
                       const std::vector<std::string_view>& leave_out) {
   add_flags(command, options, loader_option_infos(), "Loader", leave_out);
+  add_format_flags(command, options);
+}
+
+void add_format_flags(CLI::App& command, LoaderOptions& options) {
+  add_flags(command, options, format_option_infos(), "Files", {});
 }
 
 void add_order_flags(CLI::App& command, LoaderOptions& options) {

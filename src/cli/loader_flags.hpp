@@ -7,10 +7,14 @@
 
 namespace forebay {
 
-/// Adds --batch, --strategy, ... to `command`; what is given ends up in `options`, which must live
-/// as long as the parser. `leave_out` names options that the command has in a form of its own.
+/// Adds --batch, --strategy, ..., and what add_format_flags() adds, to `command`; what is given
+/// ends up in `options`, which must live as long as the parser. `leave_out` names options that the
+/// command has in a form of its own.
 void add_loader_flags(CLI::App& command, LoaderOptions& options,
                       const std::vector<std::string_view>& leave_out = {});
+
+/// Likewise --format, --header-bytes, ...: what the files are.
+void add_format_flags(CLI::App& command, LoaderOptions& options);
 
 /// Likewise --order, --seed, ...
 void add_order_flags(CLI::App& command, LoaderOptions& options);

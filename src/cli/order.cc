@@ -48,9 +48,7 @@ struct DatasetSize {
 DatasetSize size_of_dataset(const std::string& name) {
   if (!recognize_samples(name).empty()) {
     const auto source = open_samples(name, {});
-    std::uint64_t bytes = 0;
-    for (const Field& field : source->schema().fields) bytes += field.bytes();
-    return {source->entries(), static_cast<double>(bytes)};
+    return {source->entries(), static_cast<double>(source->sample_bytes())};
   }
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
   lmdb::Database database =

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/loader_flags.hpp"
@@ -17,6 +18,7 @@
 #include "comm/trace_of_ranks.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
+#include "format/dataset_files.hpp"
 
 namespace forebay {
 namespace {
@@ -32,12 +34,24 @@ struct SamplesFlags {
   LoaderOptions loader;
 };
 
+/// Those that exist under the name of a data set, of any format.
+std::vector<std::string> files_named_by(const std::string& dataset) {
+  try {
+    return find_dataset_files(dataset).files;
+  } catch (const Error&) {
+    return {dataset};  // opening it says better what is wrong
+  }
+}
+
 /// Opening the output for writing would empty the data that are being read.
 void refuse_to_overwrite(const std::string& dataset, const std::string& output) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  for (const fs::path& data : {fs::path(dataset), fs::path(dataset) / "data.mdb"}) {
-    if (output.empty() || !fs::equivalent(data, output, ignored)) continue;
+  if (output.empty() || !fs::exists(output, ignored)) return;
+  std::vector<std::string> files = files_named_by(dataset);
+  files.push_back(dataset + "/data.mdb");
+  for (const std::string& data : files) {
+    if (!fs::equivalent(data, output, ignored)) continue;
     throw Error(ErrorKind::usage, "the output would overwrite the data set", "name another file",
                 {.file = output});
   }
@@ -195,7 +209,10 @@ void add_samples_command(CLI::App& app) {
   auto flags = std::make_shared<SamplesFlags>();
   CLI::App* command = app.add_subcommand(
       "samples", "Print what each rank gets, one JSON line a sample; run it under mpirun");
-  command->add_option("dataset", flags->dataset, "Data set: DIR, FILE, or either with #name")
+  command
+      ->add_option("dataset", flags->dataset,
+                   "LMDB: DIR, FILE, or either with #NAME; or HDF5, .npy or record files: FILE, "
+                   "'PATTERN*' or FILE,FILE, each with #x=NAME,y=NAME for their fields")
       ->required();
   command->add_flag("--decode", flags->decode, "Decode each sample and add a digest of its fields");
   command->add_option("--output", flags->output, "File for the lines (default: standard output)");

@@ -13,6 +13,7 @@
 #include "cli/dataset_options.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/verify_samples.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -179,7 +180,12 @@ void add_verify_command(CLI::App& app) {
   add_dataset_options(*sub, command->dataset);
   sub->add_option("--max-faults", command->max_faults, "Faults to list; all are counted")
       ->capture_default_str();
-  sub->callback([command] { verify_dataset(*command); });
+  sub->callback([command] {
+    if (is_sample_set(command->dataset)) {
+      return verify_samples(command->dataset, command->max_faults);
+    }
+    verify_dataset(*command);
+  });
 }
 
 }  // namespace forebay

@@ -39,6 +39,8 @@ void for_each_figure(Visitor visit) {
   visit("records_skipped", &Statistics::records_skipped, kSum);
   visit("missed_pages", &Statistics::missed_pages, kSum);
   visit("redundant_pages", &Statistics::redundant_pages, kSum);
+  visit("chunks_decoded", &Statistics::chunks_decoded, kSum);
+  visit("bytes_decoded", &Statistics::bytes_decoded, kSum);
   visit("index_bytes", &Statistics::index_bytes, kMaximum);
   visit("voluntary_switches", &Statistics::voluntary_switches, kSum);
   visit("involuntary_switches", &Statistics::involuntary_switches, kSum);

@@ -15,6 +15,7 @@ class CompactField final : public FieldStorage {
       : values_(std::move(values)), row_bytes_(row_bytes) {}
 
   bool in_place() const override { return true; }
+  bool in_file() const override { return false; }
   void extents(std::span<const std::uint64_t>, std::uint32_t,
                std::vector<FileExtent>&) const override {}
   std::span<const std::byte> value(std::uint64_t row, std::uint32_t,

@@ -44,6 +44,14 @@ struct DecodeSpace {
   std::vector<std::byte> second;
 };
 
+/// Rows at equal distances in a file.
+struct StridedLayout {
+  std::uint64_t first = 0;      ///< offset of row 0
+  std::uint64_t stride = 0;     ///< from row to row
+  std::uint64_t row_bytes = 0;  ///< <= stride
+  std::uint32_t swap = 0;       ///< width of numbers whose bytes must be reversed; 0: none
+};
+
 /// Work that decodes rows [first, first + count) of a row list, or a part of them.
 struct DecodeUnit {
   std::uint64_t piece = 0;  ///< known to the storage: the chunk
@@ -60,6 +68,12 @@ class FieldStorage {
 
   /// Whether rows can be used where they lie; if so units() adds none, and value() works.
   virtual bool in_place() const = 0;
+  /// Whether value() lies in the bytes of the file, not in memory of the storage itself.
+  virtual bool in_file() const { return true; }
+  /// Where all rows are, if that is so simple; else null.
+  virtual const StridedLayout* layout() const { return nullptr; }
+  /// So many rows, counted from the first, have to be decoded together; 1: each by itself.
+  virtual std::uint64_t rows_together() const { return 1; }
   /// Appends what `rows` need, in any order; touching extents need not be joined.
   virtual void extents(std::span<const std::uint64_t> rows, std::uint32_t file,
                        std::vector<FileExtent>& out) const = 0;

@@ -12,6 +12,7 @@
 #include "format/raw/npy_header.hpp"
 #include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
+#include "storage/file_pool.hpp"
 
 namespace forebay {
 namespace {
@@ -43,9 +44,16 @@ void check_schema(const SampleSource& source, const std::string& declared) {
       "correct --schema", {.file = source.path()});
 }
 
+// A process may have 1,024 files open by default, and has others.
+constexpr std::size_t kMostOpen = 128;
+
 SampleFiles open_all(const std::vector<std::string>& paths, Engine engine) {
   SampleFiles files;
-  for (const std::string& path : paths) files.push_back(open_file(path, engine));
+  const bool pooled = paths.size() > kMostOpen && engine != Engine::mmap;
+  const auto pool = std::make_shared<FilePool>(kMostOpen);
+  for (const std::string& path : paths) {
+    files.push_back(pooled ? std::make_shared<PooledFile>(path, pool) : open_file(path, engine));
+  }
   return files;
 }
 

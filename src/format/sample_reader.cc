@@ -47,51 +47,42 @@ std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
   return reads;
 }
 
+std::uint64_t bytes_of(std::span<const PlacedExtent> reads) {
+  return reads.empty() ? 0 : reads.back().place + reads.back().extent.length;
+}
+
+std::vector<ReadRequest> requests_of(const SampleSource& source,
+                                     std::span<const PlacedExtent> reads,
+                                     std::span<std::byte> memory) {
+  std::vector<ReadRequest> requests;
+  requests.reserve(reads.size());
+  for (const PlacedExtent& read : reads) {
+    requests.push_back({.offset = source.offset_in_whole(read.extent),
+                        .into = memory.subspan(read.place, read.extent.length)});
+  }
+  return requests;
+}
+
 SampleReader::SampleReader(const SampleSource& source, const SampleReaderOptions& options)
-    : source_(source), options_(options), readers_(source.files().size()) {}
+    : source_(source),
+      gap_bytes_(options.gap_bytes),
+      bulk_(make_bulk_reader(source.whole(), options.engine, options.bulk)) {}
 
 void SampleReader::read(std::span<const std::uint64_t> ids) {
   plan_ = std::make_unique<SamplePlan>(source_.plan(ids));
-  reads_ = place_extents(plan_->extents(), options_.gap_bytes);
-  memory_.resize(reads_.empty() ? 0 : reads_.back().place + reads_.back().extent.length);
+  reads_ = place_extents(plan_->extents(), gap_bytes_);
+  memory_.resize(bytes_of(reads_));
   scratch_.resize(plan_->scratch_bytes());
-  for (std::size_t begin = 0; begin < reads_.size();) {
-    std::size_t end = begin;
-    while (end < reads_.size() && reads_[end].extent.file == reads_[begin].extent.file) ++end;
-    read_file(reads_[begin].extent.file, std::span(reads_).subspan(begin, end - begin));
-    begin = end;
+  bulk_->read(requests_of(source_, reads_, memory_), [](std::size_t) {});
+  for (std::size_t i = 0; i < reads_.size(); ++i) {
+    const std::uint32_t file = reads_[i].extent.file;
+    if (i == 0 || reads_[i - 1].extent.file != file) source_.check_unchanged(file);
   }
   plan_->decode_all(PlacedBytes(reads_, memory_), scratch_);
 }
 
-void SampleReader::read_file(std::uint32_t file, std::span<const PlacedExtent> reads) {
-  std::vector<ReadRequest> requests;
-  for (const PlacedExtent& read : reads) {
-    requests.push_back({.offset = read.extent.offset,
-                        .into = std::span(memory_).subspan(read.place, read.extent.length)});
-  }
-  reader_of(file).read(requests, [](std::size_t) {});
-  source_.check_unchanged(file);
-}
-
-BulkReader& SampleReader::reader_of(std::uint32_t file) {
-  auto& reader = readers_[file];
-  if (!reader) reader = make_bulk_reader(source_.files()[file], options_.engine, options_.bulk);
-  return *reader;
-}
-
 std::span<const std::byte> SampleReader::value(std::size_t position, std::size_t field) const {
   return plan_->value(position, field, PlacedBytes(reads_, memory_), scratch_);
-}
-
-BulkCounters SampleReader::counters() const {
-  BulkCounters sum;
-  for (const auto& reader : readers_) {
-    if (!reader) continue;
-    sum.requests += reader->counters().requests;
-    sum.bytes += reader->counters().bytes;
-  }
-  return sum;
 }
 
 }  // namespace forebay

@@ -40,6 +40,14 @@ class PlacedBytes final : public FileBytes {
   std::span<const std::byte> memory_;
 };
 
+/// One request a read, into its place of `memory`, for a BulkReader of source.whole().
+std::vector<ReadRequest> requests_of(const SampleSource& source,
+                                     std::span<const PlacedExtent> reads,
+                                     std::span<std::byte> memory);
+
+/// How many bytes `reads` take.
+std::uint64_t bytes_of(std::span<const PlacedExtent> reads);
+
 /// Few reads out of extents that are sorted and apart from each other.
 std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
                                         std::uint64_t gap_bytes);
@@ -56,15 +64,12 @@ class SampleReader {
   /// Field `field` of the id at `position`; valid until the next read().
   std::span<const std::byte> value(std::size_t position, std::size_t field) const;
   /// Of all files so far.
-  BulkCounters counters() const;
+  BulkCounters counters() const { return bulk_->counters(); }
 
  private:
-  void read_file(std::uint32_t file, std::span<const PlacedExtent> reads);
-  BulkReader& reader_of(std::uint32_t file);
-
   const SampleSource& source_;
-  SampleReaderOptions options_;
-  std::vector<std::unique_ptr<BulkReader>> readers_;  // made when first needed
+  std::uint64_t gap_bytes_;
+  std::unique_ptr<BulkReader> bulk_;
   std::unique_ptr<SamplePlan> plan_;
   std::vector<PlacedExtent> reads_;
   std::vector<std::byte> memory_;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "forebay/error.hpp"
+#include "storage/joined_file.hpp"
 
 namespace forebay {
 namespace {
@@ -43,6 +44,36 @@ class Digest {
   std::unique_ptr<XXH3_state_t, FreeState> state_;
 };
 
+/// Whether the fields of each row lie one behind the other, in place.
+bool is_packed(const SamplePart& part) {
+  const std::vector<PartField>& fields = part.fields;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (!fields[f].storage->in_place() || !fields[f].storage->in_file()) return false;
+    if (f == 0) continue;
+    const auto* before = fields[f - 1].storage->layout();
+    const auto* layout = fields[f].storage->layout();
+    if (before == nullptr || layout == nullptr || before->row_bytes == 0 ||
+        layout->row_bytes == 0 || fields[f].file != fields[f - 1].file ||
+        layout->stride != before->stride || layout->first != before->first + before->row_bytes) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Throws corrupt when a sample would have more bytes than numbers can tell.
+std::uint64_t bytes_of(const Schema& schema, const std::string& path) {
+  std::uint64_t bytes = 0;
+  for (const Field& field : schema.fields) {
+    if (field.bytes() > UINT64_MAX / 4 - bytes) {
+      throw Error(ErrorKind::corrupt, "the files claim samples of more than 2^62 bytes",
+                  "check the files", {.file = path});
+    }
+    bytes += field.bytes();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 SampleSource::SampleSource(std::string path, std::string format, Schema schema, SampleFiles files,
@@ -53,6 +84,9 @@ SampleSource::SampleSource(std::string path, std::string format, Schema schema, 
       files_(std::move(files)),
       parts_(std::move(parts)),
       first_{0} {
+  sample_bytes_ = bytes_of(schema_, path_);
+  whole_ = files_.size() == 1 ? files_[0] : std::make_shared<JoinedFile>(path_, files_);
+  packed_ = std::ranges::all_of(parts_, is_packed);
   for (const SamplePart& part : parts_) {
     if (part.rows > UINT64_MAX / 2 - first_.back()) {
       throw Error(ErrorKind::corrupt, "the files claim more than 2^63 samples", "check the files",
@@ -77,13 +111,18 @@ std::uint64_t SampleSource::stored_bytes() const {
   return bytes;
 }
 
+std::uint64_t SampleSource::offset_in_whole(const FileExtent& extent) const {
+  if (files_.size() == 1) return extent.offset;
+  return static_cast<const JoinedFile&>(*whole_).begin(extent.file) + extent.offset;
+}
+
 void SampleSource::check_unchanged() const {
   for (std::uint32_t file = 0; file < files_.size(); ++file) check_unchanged(file);
 }
 
 void SampleSource::check_unchanged(std::uint32_t file) const {
-  files_[file]->check();
-  if (files_[file]->fingerprint() == at_open_[file]) return;
+  // A mapping of a file that was cut faults: that it was cut is what to tell.
+  if (files_[file]->fingerprint() == at_open_[file]) return files_[file]->check();
   throw Error(ErrorKind::changed, "the data set was changed while it was open",
               "start again once nothing writes to it", {.file = files_[file]->path()});
 }

@@ -69,8 +69,18 @@ class SampleSource {
   const std::string& format() const { return format_; }
   std::uint64_t entries() const { return first_.back(); }
   const Schema& schema() const { return schema_; }
+  /// Of all fields of a sample.
+  std::uint64_t sample_bytes() const { return sample_bytes_; }
+  /// Whether every sample lies in its file as it is delivered: all fields in place, one behind the
+  /// other. Then value(position, 0) of a plan is followed by the sample's other fields.
+  bool packed() const { return packed_; }
   std::span<const std::shared_ptr<const File>> files() const { return files_; }
   std::span<const SamplePart> parts() const { return parts_; }
+  /// The only file, or all of them joined into one (storage/joined_file.hpp): so that one
+  /// BulkReader reads from all.
+  const std::shared_ptr<const File>& whole() const { return whole_; }
+  /// Where `extent` begins in whole().
+  std::uint64_t offset_in_whole(const FileExtent& extent) const;
   /// Bytes of all files.
   std::uint64_t stored_bytes() const;
   /// Of the schema, the row counts, and the first and last bytes of every file as they were at
@@ -95,7 +105,10 @@ class SampleSource {
   std::string path_;
   std::string format_;
   Schema schema_;
+  std::uint64_t sample_bytes_ = 0;
+  bool packed_ = true;
   SampleFiles files_;
+  std::shared_ptr<const File> whole_;
   std::vector<FileFingerprint> at_open_;
   std::vector<SamplePart> parts_;
   std::vector<std::uint64_t> first_;  // first id of each part, and entries()

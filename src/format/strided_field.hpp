@@ -11,13 +11,6 @@
 
 namespace forebay {
 
-struct StridedLayout {
-  std::uint64_t first = 0;      ///< offset of row 0
-  std::uint64_t stride = 0;     ///< from row to row
-  std::uint64_t row_bytes = 0;  ///< <= stride
-  std::uint32_t swap = 0;       ///< width of numbers whose bytes must be reversed; 0: none
-};
-
 class StridedField final : public FieldStorage {
  public:
   /// The caller has checked that all rows lie inside the file.
@@ -25,6 +18,7 @@ class StridedField final : public FieldStorage {
       : layout_(layout), description_(std::move(description)) {}
 
   bool in_place() const override { return layout_.swap <= 1; }
+  const StridedLayout* layout() const override { return &layout_; }
   void extents(std::span<const std::uint64_t> rows, std::uint32_t file,
                std::vector<FileExtent>& out) const override;
   std::span<const std::byte> value(std::uint64_t row, std::uint32_t file,

@@ -9,17 +9,14 @@
 namespace forebay {
 namespace {
 
-// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
-// be more to read.
-constexpr std::uint64_t kLargestRandomGap = 4096;
-// Leaves of about a million records that have pages of their own.
-constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
-
 /// The most samples that a rank loads for one buffer.
 std::uint64_t most_samples_of(const OrderOptions& order) {
   const std::uint64_t share = order.batch / static_cast<std::uint64_t>(order.ranks) + 1;
   std::uint64_t most = share * order.window;  // loaded one by one
   if (order.kind == OrderKind::grouped) most = std::max(most, order.group);
+  for (std::size_t i = 1; order.bounds && i < order.bounds->size(); ++i) {
+    most = std::max(most, (*order.bounds)[i] - (*order.bounds)[i - 1]);
+  }
   if (order.kind == OrderKind::in_memory) {
     most = std::max(most, samples_in_memory(order));
   }
@@ -33,10 +30,7 @@ void DrawPipeline::plan(const OrderOptions& order) {
     most_samples_ = most_samples_of(order);
     feed_ = std::make_shared<DrawFeed>(*epochs_, comm_->rank(), most_samples_);
   });
-  if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) {
-    options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
-    keep_bytes_ = kKeptBytes;
-  }
+  if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();
 }
 
 StageShape DrawPipeline::stage_shape() const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/agreement.hpp"
@@ -12,6 +13,12 @@
 
 namespace forebay {
 namespace {
+
+// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
+// be more to read.
+constexpr std::uint64_t kLargestRandomGap = 4096;
+// Leaves of about a million records that have pages of their own.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 
 OrderKind kind_of(OrderName name) {
   switch (name) {
@@ -61,15 +68,27 @@ void EpochPipeline::read_list() {
   options_.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
 }
 
+// Without a size of groups, files are the groups.
+SharedNumbers EpochPipeline::bounds() const {
+  const bool by_file =
+      options_.order == OrderName::grouped && options_.group == 0 && !facts_.files.empty();
+  return by_file ? std::make_shared<const std::vector<std::uint64_t>>(facts_.files) : nullptr;
+}
+
+void EpochPipeline::read_scattered() {
+  options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
+  keep_bytes_ = kKeptBytes;
+}
+
 OrderOptions EpochPipeline::order_options() const {
   return {.kind = kind_of(options_.order),
-          .entries = entries_,
+          .entries = facts_.entries,
           .ranks = comm_->size(),
           .batch = options_.batch,
           .seed = options_.seed,
           .end = options_.end,
           .group = options_.group,
-          .bounds = {},
+          .bounds = bounds(),
           .keep = options_.keep,
           .ratio = options_.ratio,
           .list = options_.ids,
@@ -145,7 +164,7 @@ std::string EpochPipeline::state() const {
   }
   return write_state({.order = options_.order,
                       .fingerprint = identity_,
-                      .entries = entries_,
+                      .entries = facts_.entries,
                       .identity = identity_of_order_,
                       .epoch = now.epoch,
                       .iterations = iteration_,

@@ -21,12 +21,16 @@ class EpochPipeline : public Pipeline {
 
   bool more() override;
   std::string order_text() const override;
+  void complete(ReaderSite& site) const override { site.keep_bytes = keep_bytes_; }
 
   RunLimits limits() const;
   /// `draw` of this rank as the consumer sees it; without its place in the batch, key and value.
   Sample sample_of(std::uint64_t draw) const;
   /// Moves samples that cannot wait where they are into `delivery` itself.
   static void copy_out(Delivery& delivery);
+
+  /// For samples of random places.
+  void read_scattered();
 
   std::optional<RunEpochs> epochs_;
   std::optional<RunEpoch> epoch_;  ///< the present one; stays when the run has ended
@@ -35,11 +39,13 @@ class EpochPipeline : public Pipeline {
  private:
   void make_order() override;
   void read_list();
+  SharedNumbers bounds() const;
   OrderOptions order_options() const;
   void require_same_order() const;
 
   std::string identity_of_order_;
   int ranks_per_node_ = 0;
+  std::uint64_t keep_bytes_ = 0;  ///< see ReaderSite
 };
 
 }  // namespace forebay

@@ -47,6 +47,7 @@ constexpr Name<int> kStaggers[] = {
 
 constexpr int kMostStagger = 1'000'000;
 constexpr unsigned kMostDepth = 4096;
+constexpr unsigned kMostThreads = 256;
 
 int parse_stagger(std::string_view text) {
   for (const auto& name : kStaggers) {
@@ -155,6 +156,13 @@ const std::array kEntries = {
         {"stage", "KIND", "shared memory of the stage: posix, mpi"},
         [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
         [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
+    OptionEntry{{"decode-threads", "N",
+                 "threads that decode chunks in a reading process (default 0: by its cores)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.decode_threads =
+                      static_cast<unsigned>(parse_count(t, "decode-threads", 0, kMostThreads));
+                },
+                [](const LoaderOptions& o) { return std::to_string(o.decode_threads); }},
     OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
                 [](LoaderOptions& o, std::string_view t) { o.codec = t; },
                 [](const LoaderOptions& o) { return o.codec; }},
@@ -171,7 +179,9 @@ const std::array kEntries = {
 
 std::vector<OptionEntry> all_entries() {
   std::vector<OptionEntry> all(kEntries.begin(), kEntries.end());
-  all.insert(all.end(), order_entries().begin(), order_entries().end());
+  for (const auto& more : {format_entries(), order_entries()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
   return all;
 }
 

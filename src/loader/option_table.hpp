@@ -26,6 +26,9 @@ std::array<OptionInfo, N> infos_of(const std::array<OptionEntry, N>& entries) {
   return infos;
 }
 
+/// Those that tell what the files are.
+std::span<const OptionEntry> format_entries();
+
 /// Those that choose and shape an order.
 std::span<const OptionEntry> order_entries();
 

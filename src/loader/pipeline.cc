@@ -39,6 +39,7 @@ void Pipeline::close() {
   closed_ = true;
   if (reader_) reader_->stop(kLongestGoodbye);
   reader_.reset();
+  data_.reset();
   if (!stage_) return;  // it was never open
   if (root_ >= 0) stage_->close_root(root_);
   if (held_.empty()) stage_->release_all(local_rank_);
@@ -196,7 +197,7 @@ const StridedOrder& Pipeline::order() const {
 std::string Pipeline::explain() const {
   return fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
-      entries_, options_.batch, comm_->size(), order_text(), options_.buffers,
+      facts_.entries, options_.batch, comm_->size(), order_text(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
 }
 
@@ -214,6 +215,9 @@ LoaderStatistics Pipeline::statistics() const {
   all.turn_seconds = read.turn_seconds;
   all.missed_pages = read.missed_pages;
   all.redundant_pages = read.redundant_pages;
+  all.decode_seconds += seconds(read.decode_ns);
+  all.chunks_decoded = read.chunks_decoded;
+  all.bytes_decoded = read.bytes_decoded;
   all.index_bytes = read.index_bytes;
   all.requests = read.source.requests;
   all.bytes_requested = read.source.bytes_requested;

@@ -23,8 +23,7 @@
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/trace.hpp"
-#include "read/extent_reader.hpp"
-#include "read/locate.hpp"
+#include "read/data_access.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
 #include "read/root_map.hpp"
@@ -64,7 +63,7 @@ class Pipeline {
   void check();
   void fail(const Error& error);
 
-  std::uint64_t entries() const { return entries_; }
+  std::uint64_t entries() const { return facts_.entries; }
   /// Throws usage when the order is another one.
   virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }
@@ -76,7 +75,7 @@ class Pipeline {
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
 
-  /// What the index leaves of the memory for the buffers of this rank's stage.
+  /// What the index and readers leave of the memory for the buffers of this rank's stage.
   std::uint64_t buffer_budget() const;
 
   // The order, as the derived class has it. Called in this order.
@@ -87,12 +86,10 @@ class Pipeline {
   /// In the units in which the stage counts.
   virtual std::uint64_t first_published() const = 0;
   virtual std::shared_ptr<ReadingList> reading_list() = 0;
-  /// Of a root.
-  virtual std::unique_ptr<PieceReader> make_reader(RecordSource& source, ReadingList& list,
-                                                   Turns& turns);
-  virtual void outline() {}
   /// The reading thread of this rank has started. Fails on all ranks together.
   virtual void started() {}
+  /// What a reader has to know of the order, beside its list.
+  virtual void complete(ReaderSite& site) const = 0;
   /// The order in words, for explain().
   virtual std::string order_text() const = 0;
 
@@ -116,10 +113,6 @@ class Pipeline {
   };
   const StageEntry& checked_entry(std::uint64_t window, std::uint64_t entry,
                                   std::uint64_t sample) const;
-  std::unique_ptr<PieceReader> read_extents(RecordSource& source, ReadingList& list, Turns& turns,
-                                            PrepareIndex prepare, std::function<void()> leave);
-  GiveUp give_up() const;
-
   /// A batch that the consumer has not released.
   struct Held {
     std::uint64_t iteration = 0;
@@ -137,12 +130,8 @@ class Pipeline {
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   int local_rank_ = 0;                   ///< in the group
   ReadSetup setup_;
-  OpenedData data_;               ///< of a root, until its reading thread takes it
-  Located located_;               ///< likewise
-  std::uint64_t keep_bytes_ = 0;  ///< see ExtentReaderParts
-  std::uint64_t entries_ = 0;
-  std::uint64_t stored_bytes_ = 0;
-  bool local_data_ = false;              ///< on a device of rank 0's node
+  std::shared_ptr<DataAccess> data_;     ///< open on roots
+  DataFacts facts_;                      ///< as rank 0 knows them
   std::string identity_;                 ///< of the data set
   std::uint64_t first_value_bytes_ = 0;  ///< on rank 0
   std::optional<ReadOutline> outline_;   ///< on rank 0, when asked for
@@ -157,17 +146,23 @@ class Pipeline {
  private:
   void open(Communicator& comm);
   void connect(Communicator& comm);
+  void recognize();
   void adapt_to_thread_level();
   void find_groups();
   void start_progress();
   void open_data();
   void agree_on_data();
+  void share_facts();
   void require_same_data(const std::string& fingerprint) const;
   void locate();
   void agree_on_values();
   void make_stage();
   void make_stagger();
   void start();
+  std::uint64_t first_window() const;
+  GiveUp give_up() const;
+  void outline(ReadingList& list);
+  std::unique_ptr<PieceReader> make_reader(ReadingList& list, Turns& turns);
   std::string describe() const;
 
   [[noreturn]] void fail_everywhere(const Error& error);
@@ -179,7 +174,9 @@ class Pipeline {
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
   std::shared_ptr<EndSignal> end_signal_;
-  std::string how_;  ///< how records are located and read, in words
+  std::string format_;               ///< of files with fields; empty for LMDB
+  std::uint64_t private_bytes_ = 0;  ///< of a root, beside the stage
+  std::string how_;                  ///< how records are located and read, in words
   std::shared_ptr<const Codec> codec_;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();

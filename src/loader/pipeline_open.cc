@@ -14,7 +14,7 @@
 #include "loader/draw_pipeline.hpp"
 #include "loader/shared_pipeline.hpp"
 #include "loader/strided_pipeline.hpp"
-#include "read/extent_reader.hpp"
+#include "read/open_access.hpp"
 
 namespace forebay {
 namespace {
@@ -32,11 +32,11 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 /// Whether a codec is told by the first value, which may be large, or by the options alone.
-bool needs_first_value(const LoaderOptions& options) {
+bool needs_first_value(const CodecOptions& options) {
   return options.codec != "bytes" && options.codec != "raw";
 }
 
-FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value) {
+FirstRecord look_at_first(DataAccess& data, bool with_value) {
   FirstRecord first;
   const RecordSink sink = [&](const Record& record) {
     first.key = text_of(record.key);
@@ -44,8 +44,7 @@ FirstRecord look_at_first(OpenedData& data, RecordIndex* index, bool with_value)
     first.value_bytes = record.value.size();
     if (with_value) first.value = text_of(record.value);
   };
-  read_first(*data.source, data.bulk.get(), index, sink);
-  data.source->check_unchanged();
+  data.read_sample(0, sink);
   return first;
 }
 
@@ -114,7 +113,8 @@ void Pipeline::connect(Communicator& comm) {
   node_ = comm_->split_by_node();
   board_ = std::make_shared<FailureBoard>(comm_, node_);
   end_signal_ = std::make_shared<EndSignal>(comm_, board_);
-  collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size()); });
+  recognize();
+  collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size(), format_.empty()); });
   group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
   local_rank_ = group_->rank();
   find_groups();
@@ -124,6 +124,15 @@ void Pipeline::connect(Communicator& comm) {
   if (setup_.locate == Locate::handoff || setup_.locate == Locate::scatter) {
     roots_->carry_messages();
   }
+}
+
+// Other nodes may see other files: what they are is settled by one rank.
+void Pipeline::recognize() {
+  collectively(*comm_, [&] {
+    if (comm_->rank() == 0) format_ = recognize_format(path_, options_);
+  });
+  format_ = broadcast_text(*comm_, format_, 0);
+  data_ = make_access(path_, options_, format_);
 }
 
 void Pipeline::find_groups() {
@@ -170,63 +179,68 @@ void Pipeline::start_progress() {
 
 void Pipeline::open_data() {
   collectively(*comm_, [&] {
-    if (root_ >= 0) data_ = open_for(setup_, options_, path_, end_signal_->token());
+    if (root_ >= 0) data_->open(setup_, end_signal_->token());
   });
 }
 
 void Pipeline::agree_on_data() {
-  std::string fingerprint;
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
-    entries_ = data_.source->entries();
-    stored_bytes_ = data_.source->stored_bytes();
-    local_data_ =
-        data_.database != nullptr && on_local_device(*data_.database->snapshot().shared_file());
-    fingerprint = data_.source->fingerprint().text;
-    if (entries_ > 0) return;
+    facts_ = data_->facts();
+    if (facts_.entries > 0) return;
     throw Error(ErrorKind::not_found, "the data set has no samples",
                 "pack some into it, or name another", {.file = path_});
   });
-  share_value(*comm_, entries_);
-  share_value(*comm_, stored_bytes_);
-  share_value(*comm_, local_data_);
-  fingerprint = broadcast_text(*comm_, fingerprint, 0);
-  collectively(*comm_, [&] { require_same_data(fingerprint); });
-  identity_ = fingerprint;
+  share_facts();
+  collectively(*comm_, [&] { require_same_data(facts_.fingerprint); });
+  identity_ = facts_.fingerprint;
+  if (!facts_.assembled) return;
+  // What is read takes room beside the stage: as much as two of its buffers.
+  const std::uint64_t beside =
+      setup_.stage_bytes / (static_cast<std::uint64_t>(options_.buffers) + 2) * 2;
+  setup_.stage_bytes -= beside;
+  private_bytes_ = beside / static_cast<std::uint64_t>(setup_.roots);
+}
+
+void Pipeline::share_facts() {
+  share_value(*comm_, facts_.entries);
+  share_value(*comm_, facts_.stored_bytes);
+  share_value(*comm_, facts_.local);
+  share_value(*comm_, facts_.assembled);
+  std::uint64_t files = facts_.files.size();
+  share_value(*comm_, files);
+  facts_.files.resize(files);
+  if (files > 0) comm_->broadcast(std::as_writable_bytes(std::span(facts_.files)), 0);
+  facts_.fingerprint = broadcast_text(*comm_, facts_.fingerprint, 0);
 }
 
 void Pipeline::require_same_data(const std::string& fingerprint) const {
-  if (!data_.source || data_.source->fingerprint().text == fingerprint) return;
+  if (root_ < 0 || data_->facts().fingerprint == fingerprint) return;
   throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
               "wait until its writer is done, and check that all nodes see the same file",
               {.file = path_});
 }
 
 void Pipeline::locate() {
-  if (setup_.locate != Locate::provenance && setup_.locate != Locate::scan) return;
-  located_ = locate_records({.world = *comm_,
-                             .node = *node_,
-                             .roots = *roots_,
-                             .database = data_.database,
-                             .reader = data_.bulk.get(),
-                             .locate = setup_.locate,
-                             .may_cache = options_.strategy == Strategy::automatic,
-                             .timeout = options_.patience_with_ranks()});
+  data_->locate(setup_, {.world = *comm_, .node = *node_, .roots = *roots_});
 }
 
 std::uint64_t Pipeline::buffer_budget() const {
-  if (!located_.memory) return setup_.stage_bytes;
   const auto stages = static_cast<std::uint64_t>(node_->size() / group_->size());
-  const std::uint64_t index = located_.memory->bytes().size() / stages;
+  const std::uint64_t index = data_->index_bytes() / stages;
   return setup_.stage_bytes - std::min(index, setup_.stage_bytes / 4);
 }
 
 void Pipeline::agree_on_values() {
   FirstRecord first;
+  CodecOptions codec;
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
-    first = look_at_first(data_, located_.index.get(), needs_first_value(options_));
+    codec = data_->codec({options_.codec, options_.schema});
+    first = look_at_first(*data_, needs_first_value(codec));
   });
+  codec.codec = broadcast_text(*comm_, codec.codec, 0);
+  codec.schema = broadcast_text(*comm_, codec.schema, 0);
   // Two builds of one shape have the same fingerprint; their content differs.
   first_value_bytes_ = first.value_bytes;
   identity_ += ",first=" + broadcast_text(*comm_, first.digest, 0);
@@ -238,7 +252,7 @@ void Pipeline::agree_on_values() {
                   "name that one, or start anew without the saved state", {.file = path_});
     }
     try {
-      codec_ = make_codec({options_.codec, options_.schema}, std::as_bytes(std::span(first.value)));
+      codec_ = make_codec(codec, std::as_bytes(std::span(first.value)));
     } catch (const Error& error) {
       throw error.within({.file = path_, .sample = 0, .key = printable_key(first.key)});
     }

@@ -2,61 +2,69 @@
 #include <fmt/format.h>
 
 #include "loader/pipeline.hpp"
-#include "read/walk_reader.hpp"
 
 namespace forebay {
 
 void Pipeline::start() {
   if (root_ < 0) return;
   how_ = describe();
-  if (options_.explain && comm_->rank() == 0 && located_.index) outline();
+  const std::shared_ptr<ReadingList> list = reading_list();
+  if (options_.explain && comm_->rank() == 0) outline(*list);
   auto turns = std::make_unique<Turns>(std::move(stagger_), give_up());
-  RecordSource& source = *data_.source;
   RootReaderParts parts{.path = path_,
                         .rank = comm_->rank(),
                         .root = root_,
-                        .first_window = first_published() / stage_->shape().coalesce,
+                        .first_window = first_window(),
                         .comm = comm_,
                         .board = board_,
-                        .list = reading_list(),
+                        .list = list,
                         .stage = stage_,
-                        .index_memory = located_.memory,
                         .figures = read_figures_,
-                        .source = std::move(data_.source),
+                        .data = data_,
                         .turns = std::move(turns),
                         .reader = nullptr,
                         .trace = trace_};
-  parts.reader = make_reader(source, *parts.list, *parts.turns);
+  parts.reader = make_reader(*list, *parts.turns);
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
   started();
 }
 
+std::unique_ptr<PieceReader> Pipeline::make_reader(ReadingList& list, Turns& turns) {
+  ReaderSite site{.list = list,
+                  .stage = *stage_,
+                  .root = root_,
+                  .turns = turns,
+                  .gap_bytes = options_.gap_bytes,
+                  .private_bytes = private_bytes_,
+                  .node_ranks = node_->size(),
+                  .give_up = give_up(),
+                  .roots = roots_};
+  complete(site);
+  return data_->make_reader(site);
+}
+
+// Rank 0 is a root, the first of its stage.
+void Pipeline::outline(ReadingList& list) {
+  const std::uint64_t window = first_window();
+  const std::uint64_t iterations = list.iterations(window);
+  if (iterations == 0) return;
+  outline_ =
+      data_->outline(list.runs({.window = window, .phase = Phase::whole, .iterations = iterations}),
+                     options_.gap_bytes);
+  if (!outline_) return;
+  const StageShape& shape = stage_->shape();
+  outline_->window_iterations = options_.order == OrderName::strided ? iterations : 0;
+  outline_->value_bytes = outline_->window_samples * first_value_bytes_;
+  outline_->buffer_bytes = shape.data_bytes / static_cast<std::uint64_t>(shape.buffers) /
+                           static_cast<std::uint64_t>(shape.roots);
+}
+
+std::uint64_t Pipeline::first_window() const {
+  return first_published() / stage_->shape().coalesce;
+}
+
 GiveUp Pipeline::give_up() const {
   return [end = end_signal_] { return (*end)(); };
-}
-
-std::unique_ptr<PieceReader> Pipeline::make_reader(RecordSource& source, ReadingList& list,
-                                                   Turns& turns) {
-  if (!setup_.reads_extents()) {
-    return std::make_unique<WalkReader>(source, list, *stage_, root_, turns);
-  }
-  return read_extents(source, list, turns, {}, {});
-}
-
-std::unique_ptr<PieceReader> Pipeline::read_extents(RecordSource& source, ReadingList& list,
-                                                    Turns& turns, PrepareIndex prepare,
-                                                    std::function<void()> leave) {
-  lmdb::Database& database = *data_.database;
-  BulkReader& bulk = *data_.bulk;
-  ExtentReaderParts parts{.source = &source,
-                          .index = std::move(located_.index),
-                          .prepare = std::move(prepare),
-                          .leave = std::move(leave),
-                          .replace = [&database, &bulk] { return scan_alone(database, bulk); },
-                          .bulk = std::move(data_.bulk),
-                          .gap_bytes = options_.gap_bytes,
-                          .keep_bytes = keep_bytes_};
-  return std::make_unique<ExtentReader>(std::move(parts), list, *stage_, root_, turns);
 }
 
 std::string Pipeline::describe() const {
@@ -65,9 +73,7 @@ std::string Pipeline::describe() const {
   text += setup_.alone ? "every rank reads for itself, "
                        : fmt::format("{} of {} ranks on this node reads for all, ", setup_.roots,
                                      group_->size());
-  text += located_.how.empty() ? fmt::format("locate {}", to_string(setup_.locate)) : located_.how;
-  text += data_.bulk ? fmt::format(", {}", data_.bulk->describe())
-                     : fmt::format(", engine {}", to_string(setup_.engine));
+  text += data_->describe();
   if (!setup_.why.empty()) text += fmt::format(" ({})", setup_.why);
   if (roots_->size() > 1) text += fmt::format(", turns: {}", stagger_->describe());
   return text;

@@ -14,9 +14,6 @@
 namespace forebay {
 namespace {
 
-// Samples of random places: see DrawPipeline.
-constexpr std::uint64_t kLargestRandomGap = 4096;
-constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 constexpr int kMostGenerations = 16;
 // Samples that are looked at to learn how large they are, over all ranks, and by each at least.
 constexpr std::uint64_t kLookedAt = 64;
@@ -64,14 +61,11 @@ void SharedPipeline::plan(const OrderOptions& order) {
   memory_ = divide_budget(needs);
   fit_shares(*comm_, *node_, needs, memory_);
   if (held_data_) {
-    feed_ = std::make_shared<LoadFeed>(held_by(comm_->rank(), entries_, comm_->size()),
+    feed_ = std::make_shared<LoadFeed>(held_by(comm_->rank(), facts_.entries, comm_->size()),
                                        memory_.window_samples);
   } else {
     feed_ = std::make_shared<LoadFeed>(*epochs_, comm_->rank(), memory_.window_samples);
-    if (scattered(order)) {
-      options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
-      keep_bytes_ = kKeptBytes;
-    }
+    if (scattered(order)) read_scattered();
   }
   make_exchange();
 }
@@ -87,12 +81,12 @@ void SharedPipeline::require_threads() const {
 
 ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
   const auto ranks = static_cast<std::uint64_t>(order.ranks);
-  ShareNeeds needs{
-      .budget_bytes = buffer_budget(),
-      .sizes = sample_sizes(),
-      .stored_bytes = static_cast<double>(stored_bytes_) / static_cast<double>(entries_),
-      .scattered = !held_data_ && scattered(order)};
-  needs.samples = held_data_ ? held_by(comm_->rank(), entries_, order.ranks).count
+  ShareNeeds needs{.budget_bytes = buffer_budget(),
+                   .sizes = sample_sizes(),
+                   .stored_bytes = static_cast<double>(facts_.stored_bytes) /
+                                   static_cast<double>(facts_.entries),
+                   .scattered = !held_data_ && scattered(order)};
+  needs.samples = held_data_ ? held_by(comm_->rank(), facts_.entries, order.ranks).count
                              : most_samples_of(order, options_.done.empty());
   needs.generations = held_data_ ? 1 : std::min(options_.buffers, kMostGenerations);
   needs.windows = options_.buffers;
@@ -102,29 +96,25 @@ ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
 
 /// By looking at some, where that is cheap.
 SampleSizes SharedPipeline::sample_sizes() {
-  SampleSizes sizes{.mean = static_cast<double>(stored_bytes_) / static_cast<double>(entries_)};
+  SampleSizes sizes{.mean = static_cast<double>(facts_.stored_bytes) /
+                            static_cast<double>(facts_.entries)};
   sizes.mean = std::max(sizes.mean, static_cast<double>(kPackedTrailer));
-  if (located_.index && data_.bulk) {
-    try {
-      look_at_samples(sizes);
-    } catch (const IndexMismatch&) {
-      // The reading thread will meet it as well, and say so.
-    }
-  }
+  // Walking to samples would cost more than knowing their sizes is worth.
+  if (setup_.reads_extents()) look_at_samples(sizes);
   sizes.largest = std::max(sizes.largest, static_cast<std::uint64_t>(sizes.mean));
   return sizes;
 }
 
 void SharedPipeline::look_at_samples(SampleSizes& sizes) {
-  Run from{0, entries_};
-  if (held_data_) from = held_by(comm_->rank(), entries_, comm_->size());
+  Run from{0, facts_.entries};
+  if (held_data_) from = held_by(comm_->rank(), facts_.entries, comm_->size());
   const std::uint64_t wanted =
       std::max(kLookedAt / static_cast<std::uint64_t>(comm_->size()), kLeastLookedAt);
   const std::uint64_t count = std::min(wanted, from.count);
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t sample = from.first + i * (from.count - 1) / std::max(count - 1, {1});
-    read_one(*data_.bulk, *located_.index, sample, [&](const Record& record) {
+    data_->read_sample(sample, [&](const Record& record) {
       const std::uint64_t bytes = packed_bytes(record.value.size(), record.key.size());
       all += bytes;
       sizes.largest = std::max(sizes.largest, bytes);

@@ -7,8 +7,6 @@
 #include "comm/values.hpp"
 #include "loader/state.hpp"
 #include "read/coalesce.hpp"
-#include "read/handoff_reader.hpp"
-#include "read/scattered_index.hpp"
 
 namespace forebay {
 namespace {
@@ -24,10 +22,10 @@ void StridedPipeline::make_order() {
   const std::uint64_t start = positions_of(options_.done);
   const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, setup_.stage_bytes));
   collectively(*comm_, [&] {
-    const StridedOrder plain(entries_, comm_->size(), options_.batch, 1, start);
+    const StridedOrder plain(facts_.entries, comm_->size(), options_.batch, 1, start);
     if (options_.coalesce == 0) choose_coalesce(plain, stage_bytes);
-    const StridedOrder order(entries_, comm_->size(), options_.batch, options_.coalesce, start,
-                             partial_windows(options_.done, options_.coalesce));
+    const StridedOrder order(facts_.entries, comm_->size(), options_.batch, options_.coalesce,
+                             start, partial_windows(options_.done, options_.coalesce));
     map_ = std::make_shared<const RootMap>(order, groups_);
     plan_ = &map_->plan_of_rank(comm_->rank());
     end_ = end_of(order, options_);
@@ -38,12 +36,12 @@ void StridedPipeline::choose_coalesce(const StridedOrder& plain, std::uint64_t s
   options_.coalesce = 1;
   if (!setup_.coalesce_by_memory) return;
   options_.coalesce = forebay::choose_coalesce(
-      {.entries = entries_,
-       .stored_bytes = stored_bytes_,
+      {.entries = facts_.entries,
+       .stored_bytes = facts_.stored_bytes,
        .batch = options_.batch,
        .node_share = RootMap(plain, groups_).largest_share(),
        .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options_.buffers),
-       .enough_bytes = local_data_ ? kEnoughLocalBytes : kEnoughBytes});
+       .enough_bytes = facts_.local ? kEnoughLocalBytes : kEnoughBytes});
 }
 
 StageShape StridedPipeline::stage_shape() const {
@@ -59,36 +57,11 @@ std::shared_ptr<ReadingList> StridedPipeline::reading_list() {
   return std::make_shared<StridedList>(std::shared_ptr<const WindowPlan>(map_, plan_), root_, end_);
 }
 
-std::unique_ptr<PieceReader> StridedPipeline::make_reader(RecordSource& source, ReadingList& list,
-                                                          Turns& turns) {
-  if (setup_.locate == Locate::handoff) {
-    HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(source),
-                       .plan = HandOffPlan(map_, options_.first_iteration, end_),
-                       .me = roots_->rank(),
-                       .link = CursorLink(roots_, options_.patience_with_ranks()),
-                       .give_up = give_up()};
-    return std::make_unique<HandoffReader>(std::move(parts), *plan_, *stage_, root_, turns);
-  }
-  if (setup_.locate != Locate::scatter) return Pipeline::make_reader(source, list, turns);
-  auto scattered = std::make_unique<ScatteredIndex>(*data_.database, map_, roots_,
-                                                    options_.patience_with_ranks(), give_up());
-  ScatteredIndex* index = scattered.get();
-  located_.index = std::move(scattered);
-  return read_extents(
-      source, list, turns, [index](const WindowPart& part) { index->prepare(part); },
-      [index] { index->leave(); });
-}
-
-// Rank 0 is a root, the first of all.
-void StridedPipeline::outline() {
-  const auto areas =
-      static_cast<std::uint64_t>(options_.buffers) * static_cast<std::uint64_t>(setup_.roots);
-  outline_ = outline_of_window(*map_, *located_.index,
-                               {.root = 0,
-                                .iterations = std::min(options_.coalesce, end_),
-                                .gap_limit = options_.gap_bytes,
-                                .first_value_bytes = first_value_bytes_,
-                                .buffer_bytes = buffer_budget() / areas});
+void StridedPipeline::complete(ReaderSite& site) const {
+  site.map = map_;
+  site.plan = plan_;
+  site.first_iteration = options_.first_iteration;
+  site.end_iteration = end_;
 }
 
 std::string StridedPipeline::order_text() const { return fmt::format("C = {}", options_.coalesce); }
@@ -112,10 +85,10 @@ Delivery StridedPipeline::take() {
 
 Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const {
   const std::uint64_t global = order().global(run.first + position);
-  const std::uint64_t epoch = global / entries_;
+  const std::uint64_t epoch = global / facts_.entries;
   const StageEntry& entry =
       checked_entry(iteration_ / options_.coalesce, plan_->entry(local_rank_, iteration_, position),
-                    global % entries_);
+                    global % facts_.entries);
   return {.id = entry.sample,
           .global = global,
           .epoch = epoch,
@@ -129,10 +102,10 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
 std::string StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
-  const std::uint64_t epoch = positions_of(segments) / entries_;
+  const std::uint64_t epoch = positions_of(segments) / facts_.entries;
   return write_state({.fingerprint = identity_,
                       .coalesce = options_.coalesce,
-                      .entries = entries_,
+                      .entries = facts_.entries,
                       .epoch = epoch,
                       .segments = std::move(segments)});
 }

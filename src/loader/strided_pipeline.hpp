@@ -18,9 +18,7 @@ class StridedPipeline final : public Pipeline {
   StageShape stage_shape() const override;
   std::uint64_t first_published() const override { return options_.first_iteration; }
   std::shared_ptr<ReadingList> reading_list() override;
-  std::unique_ptr<PieceReader> make_reader(RecordSource& source, ReadingList& list,
-                                           Turns& turns) override;
-  void outline() override;
+  void complete(ReaderSite& site) const override;
   std::string order_text() const override;
 
   bool more() override { return iteration_ < end_; }

@@ -154,30 +154,26 @@ void ExtentReader::leave() {
   if (parts_.leave) parts_.leave();
 }
 
-void read_one(BulkReader& bulk, RecordIndex& index, std::uint64_t sample, const RecordSink& sink) {
-  std::vector<Extent> extents;
-  index.extents(sample, 1, extents);
-  const ReadPlan plan = plan_reads(extents, 0);
-  std::vector<std::byte> memory(plan.bytes);
-  std::vector<ReadRequest> requests;
-  for (const PlannedRead& read : plan.reads) {
-    requests.push_back(
-        {.offset = read.offset, .into = std::span(memory).subspan(read.place, read.length)});
-  }
-  bulk.read(requests, [](std::size_t) {});
-  index.unpack(sample, 1, PlannedBytes(plan, memory), sink);
-}
-
-void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index,
-                const RecordSink& sink) {
+void read_sample(RecordSource& source, BulkReader* bulk, RecordIndex* index, std::uint64_t sample,
+                 const RecordSink& sink) {
   if (index != nullptr && bulk != nullptr) {
     try {
-      return read_one(*bulk, *index, 0, sink);
+      std::vector<Extent> extents;
+      index->extents(sample, 1, extents);
+      const ReadPlan plan = plan_reads(extents, 0);
+      std::vector<std::byte> memory(plan.bytes);
+      std::vector<ReadRequest> requests;
+      for (const PlannedRead& read : plan.reads) {
+        requests.push_back(
+            {.offset = read.offset, .into = std::span(memory).subspan(read.place, read.length)});
+      }
+      bulk->read(requests, [](std::size_t) {});
+      return index->unpack(sample, 1, PlannedBytes(plan, memory), sink);
     } catch (const IndexMismatch&) {
       // The reading thread will meet it as well, and say so.
     }
   }
-  source.seek(0);
+  source.seek(sample);
   source.read(1, sink);
 }
 

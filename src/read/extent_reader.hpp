@@ -109,11 +109,9 @@ class ExtentReader final : public PieceReader {
   std::vector<Extent> extents_;  ///< kept for its memory
 };
 
-/// Hands `sample` to `sink`, by reading nothing but its pages. Throws IndexMismatch.
-void read_one(BulkReader& bulk, RecordIndex& index, std::uint64_t sample, const RecordSink& sink);
-
-/// Hands the first record of the data set to `sink`: through `index` if there is one, which reads
-/// nothing but that record's pages, else by walking to it.
-void read_first(RecordSource& source, BulkReader* bulk, RecordIndex* index, const RecordSink& sink);
+/// Hands record `sample` to `sink`: through `index` if there is one, which reads nothing but that
+/// record's pages, else by walking to it.
+void read_sample(RecordSource& source, BulkReader* bulk, RecordIndex* index, std::uint64_t sample,
+                 const RecordSink& sink);
 
 }  // namespace forebay

@@ -15,11 +15,14 @@ namespace forebay {
 struct ReadTotals {
   std::int64_t seek_ns = 0;  ///< locating records, waiting for who locates them included
   std::int64_t read_ns = 0;
+  std::int64_t decode_ns = 0;         ///< decoding chunks and putting samples together
   double turn_seconds = 0;            ///< waiting for its turn to read (staggering)
   std::int64_t wait_ns = 0;           ///< for a free buffer
   std::uint64_t missed_pages = 0;     ///< speculation: needed, and not read ahead
   std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed
-  std::uint64_t index_bytes = 0;      ///< memory of the index, shared by the node's roots
+  std::uint64_t chunks_decoded = 0;   ///< and the bytes that came out of them
+  std::uint64_t bytes_decoded = 0;
+  std::uint64_t index_bytes = 0;  ///< memory of the index, shared by the node's roots
   SourceCounters source;
 };
 

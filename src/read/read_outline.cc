@@ -7,7 +7,6 @@
 
 #include "core/number_text.hpp"
 #include "read/read_plan.hpp"
-#include "read/reading_list.hpp"
 
 namespace forebay {
 namespace {
@@ -30,37 +29,41 @@ double ReadOutline::amplification() const {
   return static_cast<double>(bytes) / static_cast<double>(value_bytes);
 }
 
-ReadOutline outline_of_window(const RootMap& map, RecordIndex& index, const OutlineFacts& facts) {
-  ReadOutline outline{.window_iterations = facts.iterations, .buffer_bytes = facts.buffer_bytes};
-  const WindowPart part{.window = 0, .phase = Phase::whole, .iterations = facts.iterations};
+ReadOutline outline_of_runs(std::span<const SampleRun> runs, RecordIndex& index,
+                            std::uint64_t gap_limit) {
+  ReadOutline outline;
   std::vector<Extent> extents;
-  for (const SampleRun& run : sample_runs(map.order(), map.pieces(facts.root, part))) {
+  for (const SampleRun& run : runs) {
     index.extents(run.sample, run.count, extents);
     outline.window_samples += run.count;
   }
   outline.extents = extents.size();
-  const ReadPlan plan = plan_reads(extents, facts.gap_limit);
+  const ReadPlan plan = plan_reads(extents, gap_limit);
   outline.reads = plan.reads.size();
   outline.bytes = plan.bytes;
   outline.gap_bytes = plan.bytes - length_of(extents);
   for (const PlannedRead& read : plan.reads) {
     outline.largest_read = std::max(outline.largest_read, read.length);
   }
-  outline.value_bytes = outline.window_samples * facts.first_value_bytes;
   outline.index_bytes = index.memory_bytes();
   return outline;
 }
 
 std::string to_text(const ReadOutline& outline) {
   const std::uint64_t mean = outline.reads == 0 ? 0 : outline.bytes / outline.reads;
+  const std::string window =
+      outline.window_iterations == 0
+          ? fmt::format("buffer         {} samples of this rank", outline.window_samples)
+          : fmt::format("window         {} iterations, {} samples of this root",
+                        outline.window_iterations, outline.window_samples);
   return fmt::format(
-      "window         {} iterations, {} samples of this root\n"
+      "{}\n"
       "reads          {} (from {} extents), mean {}, largest {}\n"
       "bytes          {}, of which {} in gaps\n"
       "memory         {} a window of {}, index {}\n"
       "amplification  {:.2f} expected, judged by the first value\n",
-      outline.window_iterations, outline.window_samples, outline.reads, outline.extents,
-      format_bytes(mean), format_bytes(outline.largest_read), format_bytes(outline.bytes),
+      window, outline.reads, outline.extents, format_bytes(mean),
+      format_bytes(outline.largest_read), format_bytes(outline.bytes),
       format_bytes(outline.gap_bytes), format_bytes(outline.bytes),
       format_bytes(outline.buffer_bytes), format_bytes(outline.index_bytes),
       outline.amplification());

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "format/record_index.hpp"
-#include "read/root_map.hpp"
+#include "read/reading_list.hpp"
 
 namespace forebay {
 
 struct ReadOutline {
   std::uint64_t window_samples = 0;     ///< of the root
-  std::uint64_t window_iterations = 0;  ///< C
+  std::uint64_t window_iterations = 0;  ///< C; 0 in orders that are read buffer by buffer
   std::uint64_t extents = 0;            ///< before they are joined
   std::uint64_t reads = 0;              ///< after
   std::uint64_t bytes = 0;
@@ -24,16 +25,10 @@ struct ReadOutline {
   double amplification() const;
 };
 
-struct OutlineFacts {
-  int root = 0;                  ///< number among all roots
-  std::uint64_t iterations = 1;  ///< of the window, at most C
-  std::uint64_t gap_limit = 0;
-  std::uint64_t first_value_bytes = 0;
-  std::uint64_t buffer_bytes = 0;
-};
-
-/// Local; expands `index` as far as the window needs it. Throws what the index throws.
-ReadOutline outline_of_window(const RootMap& map, RecordIndex& index, const OutlineFacts& facts);
+/// Of reading `runs` by `index`, without iterations, value and buffer bytes, which are the
+/// caller's. Local; expands the index as far as they need it. Throws what it throws.
+ReadOutline outline_of_runs(std::span<const SampleRun> runs, RecordIndex& index,
+                            std::uint64_t gap_limit);
 
 /// For people, a line a fact; and one JSON object.
 std::string to_text(const ReadOutline& outline);

@@ -1,12 +1,13 @@
 #include "read/read_setup.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "comm/node_groups.hpp"
-#include "core/log.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
-#include "format/lmdb/lmdb_source.hpp"
 
 namespace forebay {
 namespace {
@@ -65,6 +66,24 @@ void require_baseline_knobs(const LoaderOptions& options) {
   }
 }
 
+// Where samples are is known since open: there is nothing to locate, and nobody to walk.
+void require_sample_knobs(const LoaderOptions& options) {
+  if (options.locate != Locate::automatic) {
+    throw Error(ErrorKind::usage,
+                fmt::format("locate {} is for LMDB: where the samples of these files are is known",
+                            to_string(options.locate)),
+                "leave --locate out");
+  }
+  const Defaults& defaults = defaults_of(options.strategy);
+  if (defaults.locate == Locate::seek || defaults.locate == Locate::handoff) {
+    throw Error(ErrorKind::usage,
+                fmt::format("strategy {} walks the tree of an LMDB database, and these files have "
+                            "none",
+                            to_string(options.strategy)),
+                "use --strategy auto or one of those from lmm-dio on");
+  }
+}
+
 /// Ranks that read different numbers of buffers cannot do so in common steps.
 void read_alone(ReadSetup& setup) {
   setup.stagger = kNoStagger;
@@ -74,13 +93,15 @@ void read_alone(ReadSetup& setup) {
 
 }  // namespace
 
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool records) {
   check_stage_bytes(options.stage_bytes);
+  if (!records) require_sample_knobs(options);
   const Defaults& defaults = defaults_of(options.strategy);
   ReadSetup setup;
   setup.baseline = options.strategy == Strategy::lmdb;
   if (setup.baseline) require_baseline_knobs(options);
   setup.locate = options.locate == Locate::automatic ? defaults.locate : options.locate;
+  if (!records) setup.locate = Locate::automatic;
   setup.may_replace_engine = options.engine == ReadEngine::automatic && !setup.baseline;
   setup.engine = setup.may_replace_engine ? defaults.engine : options.engine;
   // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.
@@ -99,28 +120,6 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks) {
   return setup;
 }
 
-namespace {
-
-OpenedData open_lmdb(const std::string& path, Engine engine) {
-  auto source = std::make_unique<lmdb::LmdbSource>(lmdb::Database::open(path, engine));
-  lmdb::Database* database = &source->database();
-  return {.source = std::move(source), .database = database, .bulk = nullptr};
-}
-
-/// Where mmap is refused and may be replaced, pread takes its place.
-OpenedData open_mapped(ReadSetup& setup, const std::string& path) {
-  try {
-    return open_lmdb(path, Engine::mmap);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported || !setup.may_replace_engine) throw;
-    // The same open by pread decides whether it was the mapping or the data set that is refused.
-    OpenedData data = open_lmdb(path, Engine::pread);
-    log(LogLevel::warning, "reading by pread: {}", error.what());
-    setup.engine = ReadEngine::pread;
-    return data;
-  }
-}
-
 Engine storage_engine(ReadSetup& setup, const File& file) {
   if (setup.engine == ReadEngine::mmap) return Engine::mmap;
   if (setup.engine == ReadEngine::pread) return Engine::pread;
@@ -131,24 +130,12 @@ Engine storage_engine(ReadSetup& setup, const File& file) {
   return choice.engine;
 }
 
-}  // namespace
-
-OpenedData open_for(ReadSetup& setup, const LoaderOptions& options, const std::string& path,
-                    std::stop_token stop) {
-  if (setup.baseline) {
-    return {.source = open_records(path, SourceEngine::liblmdb), .database = nullptr, .bulk = {}};
-  }
-  OpenedData data =
-      setup.engine == ReadEngine::mmap ? open_mapped(setup, path) : open_lmdb(path, Engine::pread);
-  if (!setup.reads_extents()) return data;
-  const auto& file = data.database->snapshot().shared_file();
-  data.bulk = make_bulk_reader(file, storage_engine(setup, *file),
-                               {.depth = options.depth,
-                                .request_bytes = options.request_bytes,
-                                .direct = options.direct,
-                                .timeout = options.timeout,
-                                .stop = std::move(stop)});
-  return data;
+BulkOptions bulk_options(const LoaderOptions& options, std::stop_token stop) {
+  return {.depth = options.depth,
+          .request_bytes = options.request_bytes,
+          .direct = options.direct,
+          .timeout = options.timeout,
+          .stop = std::move(stop)};
 }
 
 }  // namespace forebay

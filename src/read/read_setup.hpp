@@ -3,22 +3,19 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <stop_token>
 #include <string>
 
 #include "forebay/options.hpp"
-#include "format/lmdb/database.hpp"
-#include "format/record_source.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {
 
 struct ReadSetup {
-  bool baseline = false;  ///< through liblmdb
-  bool alone = false;     ///< every rank reads for itself, with its own stage
-  int roots = 1;          ///< reading ranks among those that share a stage
-  Locate locate = Locate::seek;
+  bool baseline = false;                 ///< through liblmdb
+  bool alone = false;                    ///< every rank reads for itself, with its own stage
+  int roots = 1;                         ///< reading ranks among those that share a stage
+  Locate locate = Locate::seek;          ///< automatic: nothing has to be located
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
   bool coalesce_by_memory = false;       ///< C is chosen at open
@@ -30,21 +27,14 @@ struct ReadSetup {
   bool reads_extents() const { return locate != Locate::seek && locate != Locate::handoff; }
 };
 
-/// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node.
-/// Throws usage when knobs do not go together.
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks);
+/// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node; `records`: the
+/// data set has records that must be located (LMDB). Throws usage when knobs do not go together.
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool records = true);
 
-/// A data set as one root has opened it.
-struct OpenedData {
-  std::unique_ptr<RecordSource> source;
-  lmdb::Database* database = nullptr;  ///< inside source; null for the baseline
-  std::unique_ptr<BulkReader> bulk;    ///< when extents are read
-};
+/// What `file` is read with; where the engine is chosen by file system, `setup` tells afterwards.
+Engine storage_engine(ReadSetup& setup, const File& file);
 
-/// Opens the data set with what serves `setup`. Where the system refuses the engine and another may
-/// replace it, `setup` changes, with a warning in the log.
 /// A stop of `stop` ends reads that wait for an answer.
-OpenedData open_for(ReadSetup& setup, const LoaderOptions& options, const std::string& path,
-                    std::stop_token stop);
+BulkOptions bulk_options(const LoaderOptions& options, std::stop_token stop);
 
 }  // namespace forebay

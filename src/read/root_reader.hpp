@@ -34,9 +34,8 @@ struct RootReaderParts {
   std::shared_ptr<FailureBoard> board;
   std::shared_ptr<ReadingList> list;
   std::shared_ptr<Stage> stage;
-  std::shared_ptr<SharedMemory> index_memory;  ///< may be empty
   std::shared_ptr<ReadFigures> figures;
-  std::unique_ptr<RecordSource> source;
+  std::shared_ptr<const void> data;  ///< the data set: what the reader refers to
   std::unique_ptr<Turns> turns;
   std::unique_ptr<PieceReader> reader;
   Trace* trace = nullptr;  ///< not touched any more once a stop was requested

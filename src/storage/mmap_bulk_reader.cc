@@ -5,15 +5,28 @@
 
 #include "forebay/error.hpp"
 #include "storage/file_error.hpp"
+#include "storage/joined_file.hpp"
 #include "storage/request_splitter.hpp"
 
 namespace forebay {
+namespace {
 
-MmapBulkReader::MmapBulkReader(std::shared_ptr<const File> file) : file_(std::move(file)) {
-  if (!file_->map().empty() || file_->size() == 0) return;
+void require_mapping(const File& file) {
+  if (!file.map().empty() || file.size() == 0) return;
   throw Error(ErrorKind::unsupported, "this file was opened without a mapping",
               "open it with '--engine mmap', or read it by '--engine pread'",
-              Where{.file = file_->path()});
+              Where{.file = file.path()});
+}
+
+}  // namespace
+
+MmapBulkReader::MmapBulkReader(std::shared_ptr<const File> file) : file_(std::move(file)) {
+  const auto* joined = dynamic_cast<const JoinedFile*>(file_.get());
+  if (joined == nullptr) {
+    require_mapping(*file_);
+  } else {
+    for (const auto& part : joined->parts()) require_mapping(*part);
+  }
 }
 
 void MmapBulkReader::start(std::span<const ReadRequest> requests) {
@@ -30,18 +43,17 @@ void MmapBulkReader::finish(const Done& done) {
 }
 
 void MmapBulkReader::copy(const ReadRequest& request) {
-  const auto mapped = file_->map();
-  const std::uint64_t end = request.offset + request.into.size();
+  const auto [file, offset] = resolve(file_, request.offset);
+  const auto mapped = file->map();
+  const std::uint64_t end = offset + request.into.size();
   if (end > mapped.size()) {
-    file_->read(request.offset, request.into);
+    file->read(offset, request.into);
   } else {
-    std::ranges::copy(mapped.subspan(request.offset, request.into.size()), request.into.begin());
-    file_->check();
+    std::ranges::copy(mapped.subspan(offset, request.into.size()), request.into.begin());
+    file->check();
     // A cut inside a page does not fault: the rest of that page reads as zeros.
-    const std::uint64_t size = file_->size();
-    if (end > size) {
-      throw end_of_file_error(file_->path(), request.offset, request.into.size(), size);
-    }
+    const std::uint64_t size = file->size();
+    if (end > size) throw end_of_file_error(file->path(), offset, request.into.size(), size);
   }
   ++counters_.requests;
   counters_.bytes += request.into.size();

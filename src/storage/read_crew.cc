@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/joined_file.hpp"
 #include "storage/no_answer.hpp"
 
 namespace forebay {
@@ -66,8 +67,8 @@ std::vector<std::size_t> ReadCrew::next_finished() {
     if (answers_.wait_until(lock, options_.stop, deadline, news)) continue;
     if (last_answer_ + options_.timeout <= Clock::now() && !options_.stop.stop_requested()) {
       patience_ = std::min(patience_, kStopGrace);
-      const std::uint64_t offset = in_flight_.empty() ? 0 : in_flight_.front().offset;
-      throw no_answer_error(file_->path(), offset, options_.timeout);
+      const FilePlace place = resolve(file_, in_flight_.empty() ? 0 : in_flight_.front().offset);
+      throw no_answer_error(place.file->path(), place.offset, options_.timeout);
     }
   }
 }

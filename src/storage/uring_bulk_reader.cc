@@ -27,6 +27,8 @@
 #include "forebay/error.hpp"
 #include "storage/direct_file.hpp"
 #include "storage/file_error.hpp"
+#include "storage/file_pool.hpp"
+#include "storage/joined_file.hpp"
 #include "storage/no_answer.hpp"
 #include "storage/pread_file.hpp"
 #include "storage/request_splitter.hpp"
@@ -49,7 +51,8 @@ constexpr int kMaxRepeats = 1000;
 
 class UringBulkReader final : public BulkReader {
  public:
-  UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options);
+  /// `file` is a PreadFile, or such files joined.
+  UringBulkReader(std::shared_ptr<const File> file, const BulkOptions& options);
 
   ~UringBulkReader() override { cancel(); }
 
@@ -63,8 +66,9 @@ class UringBulkReader final : public BulkReader {
 
  private:
   struct Slot {
-    ReadPiece rest;   // what is still missing
-    int repeats = 0;  // answers in a row that brought nothing
+    ReadPiece rest;                    // what is still missing
+    std::shared_ptr<const File> file;  // stays open for it
+    int repeats = 0;                   // answers in a row that brought nothing
     bool busy = false;
   };
 
@@ -79,7 +83,7 @@ class UringBulkReader final : public BulkReader {
   bool cancel_all() noexcept;
   std::optional<RingAnswer> next_answer(bool stop_ends_it);
 
-  std::shared_ptr<const PreadFile> file_;
+  std::shared_ptr<const File> file_;
   BulkOptions options_;
   DirectFile direct_;
   std::optional<Ring> ring_;
@@ -96,16 +100,18 @@ class UringBulkReader final : public BulkReader {
   std::chrono::milliseconds patience_;  // with one answer; 0 = no end
 };
 
-UringBulkReader::UringBulkReader(std::shared_ptr<const PreadFile> file, const BulkOptions& options)
+UringBulkReader::UringBulkReader(std::shared_ptr<const File> file, const BulkOptions& options)
     : file_(std::move(file)), options_(options), patience_(options.timeout) {
   if (options_.depth == 0) options_.depth = kDefaultDepth;
   options_.depth = std::min(options_.depth, kMaxDepth);
   if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
-  if (options_.direct) direct_.open(file_->fd(), file_->path());
+  const auto* alone = dynamic_cast<const PreadFile*>(file_.get());
+  if (options_.direct && alone != nullptr) direct_.open(alone->fd(), alone->path());
   slots_.resize(options_.depth);
   for (std::size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
   ring_.emplace(options_.depth);
-  const int descriptors[] = {file_->fd(), direct_.get()};
+  if (alone == nullptr) return;
+  const int descriptors[] = {alone->fd(), direct_.get()};
   files_are_registered_ =
       ring_->register_files(std::span(descriptors).first(direct_.usable() ? 2 : 1));
 }
@@ -165,7 +171,7 @@ void UringBulkReader::begin(std::span<const ReadRequest> requests) {
 void UringBulkReader::submit_pieces() {
   while (!free_.empty() && !pieces_.empty()) {
     const std::size_t slot = free_.back();
-    slots_[slot] = {.rest = pieces_.next(), .repeats = 0, .busy = true};
+    slots_[slot] = {.rest = pieces_.next(), .file = nullptr, .repeats = 0, .busy = true};
     prepare(slot);
     free_.pop_back();
     ++in_flight_;
@@ -177,13 +183,16 @@ void UringBulkReader::prepare(std::size_t slot) {
   ReadPiece& piece = slots_[slot].rest;
   piece.direct = piece.direct && direct_.usable();
   io_uring_sqe& entry = ring_->entry();
-  const int descriptor = piece.direct ? direct_.get() : file_->fd();
+  const FilePlace place = resolve(file_, piece.offset);
+  const int descriptor =
+      piece.direct ? direct_.get() : static_cast<const PreadFile&>(*place.file).fd();
   ::io_uring_prep_read(&entry, files_are_registered_ ? int{piece.direct} : descriptor,
-                       piece.into.data(), static_cast<unsigned>(piece.into.size()), piece.offset);
+                       piece.into.data(), static_cast<unsigned>(piece.into.size()), place.offset);
   if (files_are_registered_) entry.flags |= IOSQE_FIXED_FILE;
   const bool copied = !piece.direct && piece.into.size() >= kWorkerBytes;
   if (copied || slots_[slot].repeats > 0) entry.flags |= IOSQE_ASYNC;
   entry.user_data = slot;
+  slots_[slot].file = place.file;
   ++counters_.requests;
 }
 
@@ -194,7 +203,8 @@ void UringBulkReader::collect() {
   if (!answer) {
     const auto waiting = std::ranges::find(slots_, true, &Slot::busy);
     patience_ = std::min(patience_, kStopGrace);  // of what follows: the cancelling
-    throw no_answer_error(file_->path(), waiting->rest.offset, options_.timeout);
+    const FilePlace place = resolve(file_, waiting->rest.offset);
+    throw no_answer_error(place.file->path(), place.offset, options_.timeout);
   }
   while (answer) {
     take(*answer);
@@ -213,7 +223,7 @@ void UringBulkReader::take(const RingAnswer& answer) {
   } else {
     take_refusal(slot, -answer.result);
   }
-  if (slot.rest.into.empty()) return;
+  if (slot.rest.into.empty()) return slot.file.reset();
   prepare(answer.user_data);
   slot.busy = true;
   free_.pop_back();
@@ -236,16 +246,18 @@ void UringBulkReader::take_bytes(Slot& slot, std::uint64_t count) {
 // Returns when the read is worth another try.
 void UringBulkReader::take_refusal(Slot& slot, int error) {
   ReadPiece& rest = slot.rest;
+  const FilePlace place = resolve(file_, rest.offset);
+  const std::string& path = place.file->path();
   if (error == 0) {
-    throw end_of_file_error(file_->path(), rest.offset, rest.into.size(), file_->size());
+    throw end_of_file_error(path, place.offset, rest.into.size(), place.file->size());
   }
   if (rest.direct && (error == EINVAL || error == EOPNOTSUPP)) {
-    if (direct_.usable()) direct_.refuse(file_->path(), error);
+    if (direct_.usable()) direct_.refuse(path, error);
     return;
   }
   const bool may_pass = error == EINTR || error == EAGAIN;
   if (!may_pass || ++slot.repeats > kMaxRepeats) {
-    throw read_error(file_->path(), rest.offset, error);
+    throw read_error(path, place.offset, error);
   }
 }
 
@@ -306,20 +318,28 @@ std::string UringBulkReader::describe() const {
                      direct_.usable() ? ", past the page cache" : "");
 }
 
+bool is_on_disk(const File& file) {
+  const auto* joined = dynamic_cast<const JoinedFile*>(&file);
+  if (joined == nullptr) {
+    return dynamic_cast<const PreadFile*>(&file) != nullptr ||
+           dynamic_cast<const PooledFile*>(&file) != nullptr;
+  }
+  return std::ranges::all_of(joined->parts(), [](const auto& part) { return is_on_disk(*part); });
+}
+
 }  // namespace
 
 std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file,
                                               const BulkOptions& options, const UringProbe& probe) {
   const Where where{.file = file->path()};
-  auto on_disk = std::dynamic_pointer_cast<const PreadFile>(std::move(file));
-  if (on_disk == nullptr) {
+  if (!is_on_disk(*file)) {
     throw Error(ErrorKind::unsupported, "io_uring reads files of the operating system only",
                 "use '--engine pread'", where);
   }
   if (const int error = probe(); error != 0) {
     throw Error(ErrorKind::unsupported, uring_refusal(error), "use '--engine pread'", where);
   }
-  return std::make_unique<UringBulkReader>(std::move(on_disk), options);
+  return std::make_unique<UringBulkReader>(std::move(file), options);
 }
 
 }  // namespace forebay

@@ -4,7 +4,6 @@
 #include <random>
 
 #include "cli/bench/page_cache.hpp"
-#include "format/lmdb/dataset_path.hpp"
 
 namespace forebay {
 
@@ -13,9 +12,9 @@ LadderResults run_ladder(const std::shared_ptr<Communicator>& comm, const Ladder
                          const std::function<void(std::size_t)>& done) {
   const bench::Layout layout = bench::find_layout(*comm);
   LadderResults results{.options = options, .ranks = comm->size(), .nodes = layout.nodes};
-  std::string file;
-  collectively(*comm, [&] { file = lmdb::resolve_dataset_path(options.train.dataset).data_file; });
-  bench::PageCache cache(*comm, layout, file, options.cold);
+  std::vector<std::string> files;
+  collectively(*comm, [&] { files = bench::files_of(options.train.dataset); });
+  bench::PageCache cache(*comm, layout, files, options.cold);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     std::vector<bench::Variant> variants = options.variants;
     std::ranges::shuffle(variants,

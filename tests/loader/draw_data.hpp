@@ -21,9 +21,13 @@ class DrawData {
  public:
   DrawData(const std::string& directory, const LmdbBuilder& builder)
       : path_(builder.build(directory)), records_(read_with_liblmdb(directory)) {}
+  /// What is at `path` holds `records`.
+  DrawData(std::string path, std::vector<OracleRecord> records)
+      : path_(std::move(path)), records_(std::move(records)) {}
 
   const std::string& path() const { return path_; }
   std::uint64_t entries() const { return records_.size(); }
+  const OracleRecord& record(std::uint64_t sample) const { return records_[sample]; }
 
   OrderOptions order(const LoaderOptions& options, int ranks) const {
     return {.kind = kind(options.order),

@@ -66,13 +66,30 @@ TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
 }
 
 TEST(LoaderOptions, EveryOptionIsDocumented) {
-  for (const auto& infos : {loader_option_infos(), order_option_infos()}) {
+  for (const auto& infos : {loader_option_infos(), format_option_infos(), order_option_infos()}) {
     for (const OptionInfo& info : infos) {
       EXPECT_FALSE(info.name.empty());
       EXPECT_FALSE(info.help.empty()) << info.name;
-      EXPECT_FALSE(info.value.empty()) << info.name;
+      const bool is_switch = info.name == "big-endian";
+      EXPECT_EQ(info.value.empty(), is_switch) << info.name;
     }
   }
+}
+
+TEST(LoaderOptions, FilesAreOptionsLikeOthers) {
+  const std::string text =
+      "batch=8,decode-threads=3,schema=x:f32[],format=raw,header-bytes=12,record-bytes=40,"
+      "big-endian=on";
+  const LoaderOptions options = LoaderOptions::parse(text);
+  EXPECT_EQ(options.format, "raw");
+  EXPECT_EQ(options.header_bytes, 12U);
+  EXPECT_EQ(options.record_bytes, 40U);
+  EXPECT_TRUE(options.big_endian);
+  EXPECT_EQ(options.decode_threads, 3U);
+  EXPECT_EQ(options.to_text(), text);
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("format=zip"); }), HasSubstr("hdf5, npy"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("decode-threads=1000"); }),
+              HasSubstr("decode-threads"));
 }
 
 TEST(LoaderOptions, OrdersAreOptionsLikeOthers) {

@@ -104,9 +104,15 @@ class ReadingRank {
 
   /// Local; on roots. One that never does it is like one whose file system does not answer.
   void start(std::unique_ptr<RecordSource> source, const MakeReader& make_reader) {
+    const std::string path = source->path();
+    start(std::move(source), path, make_reader);
+  }
+  /// The same over any data.
+  void start(std::shared_ptr<const void> data, const std::string& path,
+             const MakeReader& make_reader) {
     const GiveUp give_up = [end = end_signal_] { return (*end)(); };
     auto turns = std::make_unique<Turns>(std::move(stagger_), give_up);
-    RootReaderParts parts{.path = source->path(),
+    RootReaderParts parts{.path = path,
                           .rank = comm_->rank(),
                           .root = root_,
                           .first_window = 0,
@@ -114,9 +120,8 @@ class ReadingRank {
                           .board = board_,
                           .list = reading_list(),
                           .stage = stage_,
-                          .index_memory = nullptr,
                           .figures = figures_,
-                          .source = std::move(source),
+                          .data = std::move(data),
                           .turns = std::move(turns),
                           .reader = nullptr};
     parts.reader = make_reader({.plan = map_->plan_of_rank(comm_->rank()),

@@ -9,17 +9,9 @@
 #include "comm/agreement.hpp"
 #include "core/clock.hpp"
 #include "forebay/loader.hpp"
-#include "format/dataset_files.hpp"
-#include "format/lmdb/dataset_path.hpp"
-#include "format/open_samples.hpp"
 
 namespace forebay::bench {
 namespace {
-
-std::vector<std::string> files_of(const std::string& dataset) {
-  if (!recognize_samples(dataset).empty()) return find_dataset_files(dataset).files;
-  return {lmdb::resolve_dataset_path(dataset).data_file};
-}
 
 void compute(std::chrono::nanoseconds duration, ComputeBy by) {
   if (duration.count() == 0) return;

@@ -12,6 +12,9 @@
 
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
+#include "format/dataset_files.hpp"
+#include "format/lmdb/dataset_path.hpp"
+#include "format/open_samples.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -34,6 +37,11 @@ void drop_caches() {
 }
 
 }  // namespace
+
+std::vector<std::string> files_of(const std::string& dataset) {
+  if (!recognize_samples(dataset).empty()) return find_dataset_files(dataset).files;
+  return {lmdb::resolve_dataset_path(dataset).data_file};
+}
 
 PageCache::PageCache(Communicator& comm, const Layout& layout, std::vector<std::string> files,
                      bool cold)

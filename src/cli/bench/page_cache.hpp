@@ -15,6 +15,9 @@
 
 namespace forebay::bench {
 
+/// Those that hold the samples of `dataset`, whatever its format. Throws as opening it does.
+std::vector<std::string> files_of(const std::string& dataset);
+
 class PageCache {
  public:
   /// Collective. Throws usage when `cold` is asked for and some node may not drop its caches.

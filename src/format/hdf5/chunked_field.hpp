@@ -51,6 +51,9 @@ class ChunkedField final : public FieldStorage {
   explicit ChunkedField(ChunkedLayout layout);
 
   bool in_place() const override { return in_place_; }
+  std::uint64_t rows_together() const override {
+    return layout_.filters.empty() ? 1 : layout_.chunk[0];
+  }
   void extents(std::span<const std::uint64_t> rows, std::uint32_t file,
                std::vector<FileExtent>& out) const override;
   std::span<const std::byte> value(std::uint64_t row, std::uint32_t file,

@@ -1,0 +1,143 @@
+#include "cli/verify_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cli/at_file.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "format/sample_reader.hpp"
+
+namespace forebay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Samples that are read together, and the gaps that are read with them.
+constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kGapBytes = std::uint64_t{64} << 10;
+
+struct Fault {
+  std::uint64_t sample = 0;
+  std::string text;
+};
+
+struct Outcome {
+  std::uint64_t samples = 0;
+  std::uint64_t fault_count = 0;
+  std::vector<Fault> faults;  ///< the first ones
+  std::uint64_t bytes_read = 0;
+  DecodeCounters decoded;
+  double seconds = 0;
+};
+
+/// Reads ranges of samples, and halves those that fail until it is known which samples do.
+class Verifier {
+ public:
+  Verifier(const SampleSource& source, Engine engine, std::uint64_t max_faults)
+      : reader_(source, {.engine = engine, .bulk = {}, .gap_bytes = kGapBytes}),
+        max_faults_(max_faults) {}
+
+  void check(std::uint64_t first, std::uint64_t count) {
+    std::vector<std::uint64_t> ids(count);
+    std::iota(ids.begin(), ids.end(), first);
+    try {
+      return reader_.read(ids);
+    } catch (const Error& error) {
+      // That the files were changed says nothing of any sample.
+      if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::io) throw;
+      if (count == 1) return note(first, error);
+    }
+    check(first, count / 2);
+    check(first + count / 2, count - count / 2);
+  }
+
+  Outcome take() {
+    outcome_.bytes_read = reader_.counters().bytes;
+    return std::move(outcome_);
+  }
+
+ private:
+  void note(std::uint64_t sample, const Error& error) {
+    ++outcome_.fault_count;
+    if (outcome_.faults.size() == max_faults_) return;
+    outcome_.faults.push_back({sample, error.within({.sample = sample}).what()});
+  }
+
+  SampleReader reader_;
+  std::uint64_t max_faults_;
+  Outcome outcome_;
+};
+
+Outcome check_all(const SampleSource& source, Engine engine, std::uint64_t max_faults) {
+  const auto start = std::chrono::steady_clock::now();
+  Verifier verifier(source, engine, max_faults);
+  Progress progress("verifying", source.entries());
+  const std::uint64_t step =
+      std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, source.sample_bytes()));
+  for (std::uint64_t first = 0; first < source.entries(); first += step) {
+    progress.update(first);
+    verifier.check(first, std::min(step, source.entries() - first));
+  }
+  source.check_unchanged();
+  Outcome outcome = verifier.take();
+  outcome.samples = source.entries();
+  outcome.decoded = source.counters();
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+Json to_json(const SampleSource& source, const Outcome& outcome) {
+  Json faults = Json::array();
+  for (const Fault& fault : outcome.faults) {
+    faults.push_back({{"sample", fault.sample}, {"text", fault.text}});
+  }
+  return {{"path", source.path()},
+          {"sound", outcome.fault_count == 0},
+          {"format", source.format()},
+          {"samples", outcome.samples},
+          {"schema", to_string(source.schema())},
+          {"bytes_read", outcome.bytes_read},
+          {"chunks_decoded", outcome.decoded.chunks},
+          {"bytes_decoded", outcome.decoded.bytes_decoded},
+          {"fault_count", outcome.fault_count},
+          {"faults", faults},
+          {"seconds", outcome.seconds}};
+}
+
+void print_outcome(const SampleSource& source, const Outcome& outcome) {
+  for (const Fault& fault : outcome.faults) fmt::print("{}\n", fault.text);
+  if (outcome.fault_count > outcome.faults.size()) {
+    fmt::print("and {} more: see --max-faults\n",
+               human_count(outcome.fault_count - outcome.faults.size()));
+  }
+  fmt::print("{}: {} samples of {} checked in {:.1f} s: {}\n", source.path(),
+             human_count(outcome.samples), to_string(source.schema()), outcome.seconds,
+             outcome.fault_count == 0 ? "sound" : human_count(outcome.fault_count) + " damaged");
+}
+
+}  // namespace
+
+void verify_samples(const DatasetOptions& dataset, std::uint64_t max_faults) {
+  const auto source = open_sample_set(dataset);
+  const Outcome outcome = check_all(*source, dataset.engine, max_faults);
+  if (dataset.json) {
+    print_json(to_json(*source, outcome));
+  } else {
+    print_outcome(*source, outcome);
+  }
+  if (outcome.fault_count == 0) return;
+  flush_output();
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{} of {} samples cannot be read", human_count(outcome.fault_count),
+                          human_count(outcome.samples)),
+              "restore the files from a copy, or leave these samples out (--order listed)",
+              at_file(dataset.path));
+}
+
+}  // namespace forebay

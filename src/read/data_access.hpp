@@ -1,0 +1,104 @@
+// A data set as a loader reads it, whatever its format: what opening, agreeing and reading need.
+//
+//   LmdbAccess        records of any size with keys, which have to be located
+//   SampleSetAccess   fields of fixed size at places that are known since open: HDF5, raw, .npy
+//
+//   open         roots            facts, first value     rank 0        what the others are told
+//   locate       all ranks        make_reader            roots         what fills the stage
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "forebay/communicator.hpp"
+#include "forebay/dataset.hpp"
+#include "read/piece_reader.hpp"
+#include "read/read_outline.hpp"
+#include "read/read_setup.hpp"
+#include "read/reading_list.hpp"
+#include "read/root_map.hpp"
+#include "read/stage.hpp"
+#include "read/turns.hpp"
+
+namespace forebay {
+
+/// What a root knows of its data set once it is open.
+struct DataFacts {
+  std::uint64_t entries = 0;
+  std::uint64_t stored_bytes = 0;  ///< what a window of all samples takes in the stage, or more
+  bool local = false;              ///< on a device of this node
+  /// Samples are put together from what was read, in memory beside the stage.
+  bool assembled = false;
+  /// First sample of each file that has any, and the number of samples; empty for one file.
+  std::vector<std::uint64_t> files;
+  std::string fingerprint;
+};
+
+/// Who locates together.
+struct LocatingRanks {
+  Communicator& world;  ///< all ranks
+  Communicator& node;   ///< those that share the memory of an index; its rank 0 is a root
+  Communicator& roots;  ///< all roots on a root, anything else elsewhere
+};
+
+/// What a reader works for. References outlive it.
+struct ReaderSite {
+  ReadingList& list;
+  Stage& stage;
+  int root = 0;  ///< number among the roots of the stage
+  Turns& turns;
+  std::uint64_t gap_bytes = 0;      ///< see LoaderOptions
+  std::uint64_t keep_bytes = 0;     ///< memory for extents that serve samples of several parts
+  std::uint64_t private_bytes = 0;  ///< memory beside the stage, where samples are assembled
+  int node_ranks = 1;               ///< that share the cores of this node
+  GiveUp give_up;
+  std::shared_ptr<Communicator> roots;  ///< all roots
+  /// Of the strided order; null in others, in which every rank reads by itself.
+  std::shared_ptr<const RootMap> map;
+  const WindowPlan* plan = nullptr;   ///< of the stage, inside `map`
+  std::uint64_t first_iteration = 0;  ///< and the last one, for readers that hand on
+  std::uint64_t end_iteration = 0;
+};
+
+/// One object a rank. The reader that it makes, and its thread, keep it alive.
+class DataAccess {
+ public:
+  virtual ~DataAccess() = default;
+  DataAccess() = default;
+  DataAccess(const DataAccess&) = delete;
+  DataAccess& operator=(const DataAccess&) = delete;
+
+  // On roots.
+
+  /// Opens the data set with what serves `setup`, which changes where the system refuses the engine
+  /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Local.
+  virtual void open(ReadSetup& setup, std::stop_token stop) = 0;
+  virtual DataFacts facts() const = 0;
+  /// How its values are decoded, given what the user says. Throws usage.
+  virtual CodecOptions codec(const CodecOptions& wanted) const { return wanted; }
+  /// Hands `sample` to `sink`, by reading little else. Local; before make_reader(), from which on
+  /// the data are the reader's. Throws what reading throws.
+  virtual void read_sample(std::uint64_t sample, const RecordSink& sink) = 0;
+  /// What bringing `runs` into the stage takes; nothing where that is not known without walking.
+  virtual std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
+                                             std::uint64_t gap_bytes) = 0;
+  /// "provenance (table) from t.forebay, uring, 16 in flight": how it is located and read.
+  virtual std::string describe() const = 0;
+  /// Called once. This object outlives the reader.
+  virtual std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) = 0;
+
+  // On all ranks.
+
+  /// Finds out where the samples are, as `setup` says, if opening has not. Collective over
+  /// `ranks.world`.
+  virtual void locate(const ReadSetup& setup, const LocatingRanks& ranks) = 0;
+  /// Memory of the index, which the ranks of a node share.
+  virtual std::uint64_t index_bytes() const { return 0; }
+};
+
+}  // namespace forebay

@@ -1,0 +1,132 @@
+#include "read/lmdb_access.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/log.hpp"
+#include "format/lmdb/lmdb_source.hpp"
+#include "read/handoff_reader.hpp"
+#include "read/scattered_index.hpp"
+#include "read/walk_reader.hpp"
+
+namespace forebay {
+
+void LmdbAccess::open_with(Engine engine) {
+  auto source = std::make_unique<lmdb::LmdbSource>(lmdb::Database::open(path_, engine));
+  database_ = &source->database();
+  source_ = std::move(source);
+}
+
+/// Where mmap is refused and may be replaced, pread takes its place.
+void LmdbAccess::open_mapped(ReadSetup& setup) {
+  try {
+    open_with(Engine::mmap);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported || !setup.may_replace_engine) throw;
+    // The same open by pread decides whether it was the mapping or the data set that is refused.
+    open_with(Engine::pread);
+    log(LogLevel::warning, "reading by pread: {}", error.what());
+    setup.engine = ReadEngine::pread;
+  }
+}
+
+void LmdbAccess::open(ReadSetup& setup, std::stop_token stop) {
+  if (setup.baseline) {
+    source_ = open_records(path_, SourceEngine::liblmdb);
+  } else if (setup.engine == ReadEngine::mmap) {
+    open_mapped(setup);
+  } else {
+    open_with(Engine::pread);
+  }
+  if (!setup.baseline && setup.reads_extents()) {
+    const auto& file = database_->snapshot().shared_file();
+    bulk_ = make_bulk_reader(file, storage_engine(setup, *file),
+                             bulk_options(options_, std::move(stop)));
+  }
+  engine_ = setup.engine;
+}
+
+DataFacts LmdbAccess::facts() const {
+  return {.entries = source_->entries(),
+          .stored_bytes = source_->stored_bytes(),
+          .local = database_ != nullptr && on_local_device(*database_->snapshot().shared_file()),
+          .assembled = false,
+          .files = {},
+          .fingerprint = source_->fingerprint().text};
+}
+
+void LmdbAccess::locate(const ReadSetup& setup, const LocatingRanks& ranks) {
+  how_ = setup.locate;
+  if (how_ != Locate::provenance && how_ != Locate::scan) return;
+  located_ = locate_records({.world = ranks.world,
+                             .node = ranks.node,
+                             .roots = ranks.roots,
+                             .database = database_,
+                             .reader = bulk_.get(),
+                             .locate = how_,
+                             .may_cache = options_.strategy == Strategy::automatic,
+                             .timeout = options_.patience_with_ranks()});
+}
+
+void LmdbAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
+  forebay::read_sample(*source_, bulk_.get(), located_.index.get(), sample, sink);
+  source_->check_unchanged();
+}
+
+std::optional<ReadOutline> LmdbAccess::outline(std::span<const SampleRun> runs,
+                                               std::uint64_t gap_bytes) {
+  if (!located_.index) return std::nullopt;
+  return outline_of_runs(runs, *located_.index, gap_bytes);
+}
+
+std::string LmdbAccess::describe() const {
+  std::string text =
+      located_.how.empty() ? fmt::format("locate {}", to_string(how_)) : located_.how;
+  return text + (bulk_ ? fmt::format(", {}", bulk_->describe())
+                       : fmt::format(", engine {}", to_string(engine_)));
+}
+
+std::unique_ptr<PieceReader> LmdbAccess::make_reader(const ReaderSite& site) {
+  if (how_ == Locate::handoff) return hand_on(site);
+  if (how_ == Locate::scatter) return read_scattered(site);
+  if (bulk_) return read_extents(site, {}, {});
+  return std::make_unique<WalkReader>(*source_, site.list, site.stage, site.root, site.turns);
+}
+
+std::unique_ptr<PieceReader> LmdbAccess::hand_on(const ReaderSite& site) {
+  HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(*source_),
+                     .plan = HandOffPlan(site.map, site.first_iteration, site.end_iteration),
+                     .me = site.roots->rank(),
+                     .link = CursorLink(site.roots, options_.patience_with_ranks()),
+                     .give_up = site.give_up};
+  return std::make_unique<HandoffReader>(std::move(parts), *site.plan, site.stage, site.root,
+                                         site.turns);
+}
+
+std::unique_ptr<PieceReader> LmdbAccess::read_scattered(const ReaderSite& site) {
+  auto scattered = std::make_unique<ScatteredIndex>(*database_, site.map, site.roots,
+                                                    options_.patience_with_ranks(), site.give_up);
+  ScatteredIndex* index = scattered.get();
+  located_.index = std::move(scattered);
+  return read_extents(
+      site, [index](const WindowPart& part) { index->prepare(part); }, [index] { index->leave(); });
+}
+
+std::unique_ptr<PieceReader> LmdbAccess::read_extents(const ReaderSite& site, PrepareIndex prepare,
+                                                      std::function<void()> leave) {
+  lmdb::Database& database = *database_;
+  BulkReader& bulk = *bulk_;
+  ExtentReaderParts parts{.source = source_.get(),
+                          .index = std::move(located_.index),
+                          .prepare = std::move(prepare),
+                          .leave = std::move(leave),
+                          .replace = [&database, &bulk] { return scan_alone(database, bulk); },
+                          .bulk = std::move(bulk_),
+                          .gap_bytes = site.gap_bytes,
+                          .keep_bytes = site.keep_bytes};
+  return std::make_unique<ExtentReader>(std::move(parts), site.list, site.stage, site.root,
+                                        site.turns);
+}
+
+}  // namespace forebay

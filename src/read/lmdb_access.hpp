@@ -1,0 +1,49 @@
+// LMDB behind DataAccess: the records' extents come from an index, or a source walks to them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "format/lmdb/database.hpp"
+#include "read/data_access.hpp"
+#include "read/extent_reader.hpp"
+#include "read/locate.hpp"
+
+namespace forebay {
+
+class LmdbAccess final : public DataAccess {
+ public:
+  LmdbAccess(std::string path, const LoaderOptions& options)
+      : path_(std::move(path)), options_(options) {}
+
+  void open(ReadSetup& setup, std::stop_token stop) override;
+  DataFacts facts() const override;
+  void read_sample(std::uint64_t sample, const RecordSink& sink) override;
+  std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
+                                     std::uint64_t gap_bytes) override;
+  std::string describe() const override;
+  std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) override;
+  void locate(const ReadSetup& setup, const LocatingRanks& ranks) override;
+  std::uint64_t index_bytes() const override {
+    return located_.memory ? located_.memory->bytes().size() : 0;
+  }
+
+ private:
+  void open_mapped(ReadSetup& setup);
+  void open_with(Engine engine);
+  std::unique_ptr<PieceReader> hand_on(const ReaderSite& site);
+  std::unique_ptr<PieceReader> read_scattered(const ReaderSite& site);
+  std::unique_ptr<PieceReader> read_extents(const ReaderSite& site, PrepareIndex prepare,
+                                            std::function<void()> leave);
+
+  std::string path_;
+  LoaderOptions options_;
+  Locate how_ = Locate::seek;
+  ReadEngine engine_ = ReadEngine::mmap;
+  std::unique_ptr<RecordSource> source_;
+  lmdb::Database* database_ = nullptr;  ///< inside source_; null for the baseline
+  std::unique_ptr<BulkReader> bulk_;    ///< when extents are read
+  Located located_;
+};
+
+}  // namespace forebay
