@@ -45,6 +45,12 @@ enum class Strategy : std::uint8_t {
 /// every epoch (forebay/epoch_order.hpp), for which each rank reads by itself.
 enum class OrderName : std::uint8_t { strided, grouped, shuffled, in_memory, listed };
 
+/// Where orders that are new in every epoch draw their samples from.
+enum class Hold : std::uint8_t {
+  storage,  ///< each rank reads what it delivers (in_memory: as its memory ratio says)
+  memory,   ///< the memory of all ranks, which holds the whole data set, read once
+};
+
 /// How a root finds out where its records are.
 enum class Locate : std::uint8_t {
   automatic,   ///< what the strategy says
@@ -130,6 +136,9 @@ struct LoaderOptions {
   /// Iterations whose samples are read together, for shuffled and listed: longer windows find more
   /// neighbours in the file, and take more memory.
   std::uint64_t window = 8;
+  /// Changes where samples come from, not the order. `memory`: rank p of P keeps the samples from
+  /// floor(p * N / P) on in its part of stage_bytes, and any rank draws from there.
+  Hold hold = Hold::storage;
 
   Strategy strategy = Strategy::automatic;
   Locate locate = Locate::automatic;
@@ -153,7 +162,7 @@ struct LoaderOptions {
   int buffers = 2;
   /// Memory for all buffers of a node and, up to a quarter of it, for the index of the records; 0 =
   /// 1/8 of the node's memory or control-group limit, at most 2.5 GiB. Pages are taken only when
-  /// used.
+  /// used. What ranks hold in memory for each other is part of it.
   std::uint64_t stage_bytes = 0;
   SharedMemoryKind stage = SharedMemoryKind::posix;
   /// What the files are: hdf5, npy, cifar10, raw (records of one size, as `schema` says), or auto:
@@ -220,6 +229,7 @@ std::span<const OptionInfo> format_option_infos();
 std::span<const OptionInfo> order_option_infos();
 
 std::string_view to_string(OrderName order);
+std::string_view to_string(Hold hold);
 std::string_view to_string(Strategy strategy);
 std::string_view to_string(Locate locate);
 std::string_view to_string(ReadEngine engine);

@@ -31,6 +31,16 @@ struct LoaderStatistics {
   std::uint64_t dropped = 0;          ///< left out at the end of epochs; counted by rank 0 for all
   std::uint64_t skipped = 0;          ///< left out of their batches: they do not decode
   std::uint64_t bytes_delivered = 0;  ///< stored values handed to the consumer
+  /// Samples that this rank has read from storage, in orders that are new in every epoch. Fewer
+  /// than were delivered (over all ranks): the rest came from memory once more.
+  std::uint64_t samples_read = 0;
+  std::uint64_t samples_fetched = 0;  ///< out of the memory of all ranks
+  std::uint64_t near_bytes = 0;       ///< of these, copied inside the node
+  std::uint64_t far_bytes = 0;        ///< of these, read from other nodes
+  double fetch_seconds = 0;           ///< the fetching thread was at it
+  /// Deliveries, over all ranks, between two of one sample, on average, where samples are used
+  /// again before they are replaced; 0 where they are not.
+  double reuse_distance = 0;
   std::uint64_t bytes_requested = 0;  ///< asked from the file system (mapped: pages touched)
   std::uint64_t requests = 0;         ///< explicit reads (mapped: none)
   std::uint64_t pages_visited = 0;
@@ -55,6 +65,9 @@ struct LoaderStatistics {
   /// 1 = the process slept all the time since open, 0 = it computed all the time.
   double asleep_share() const;
   double read_amplification() const;
+  /// Part of the deliveries that needed no reading. Of the sums over ranks; 0 where samples_read is
+  /// not counted.
+  double saved_share() const;
 };
 
 /// Sums over ranks; the maximum for the times that opening took and for memory. elapsed_seconds is

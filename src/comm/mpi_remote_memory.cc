@@ -77,15 +77,21 @@ void MpiRemoteMemory::share_on_node(Communicator& node, SharedMemoryKind kind) {
   }
   shared_ = node.share(begin.back(), kind);
   const auto me = static_cast<std::size_t>(node.rank());
-  const std::size_t part = begin[me + 1] - begin[me];
-  collectively(*comm_, [&] { shared_->reserve(begin[me], part); });
+  begin_ = begin[me];
+  const std::size_t part = begin[me + 1] - begin_;
+  collectively(*comm_,
+               [&] { shared_->reserve(begin_, std::min(part, MpiWindow::kHead + kBackedBytes)); });
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto rank = static_cast<std::size_t>(ranks[i]);
     direct_[rank] = shared_->bytes().subspan(begin[i] + MpiWindow::kHead, sizes_[rank]);
   }
   const std::size_t bytes = sizes_[static_cast<std::size_t>(comm_->rank())];
-  room_ = shared_->bytes().subspan(begin[me], MpiWindow::kHead + bytes);
+  room_ = shared_->bytes().subspan(begin_, MpiWindow::kHead + bytes);
   mine_ = room_.subspan(MpiWindow::kHead);
+}
+
+void MpiRemoteMemory::reserve(std::size_t offset, std::size_t size) {
+  if (shared_) shared_->reserve(begin_ + MpiWindow::kHead + offset, size);
 }
 
 void MpiRemoteMemory::open_to_other_nodes() {

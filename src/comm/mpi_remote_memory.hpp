@@ -30,6 +30,7 @@ class MpiRemoteMemory final : public RemoteMemory {
   ~MpiRemoteMemory() override;
 
   std::span<std::byte> mine() const override { return mine_; }
+  void reserve(std::size_t offset, std::size_t size) override;
   std::span<const std::byte> direct(int rank) const override;
   std::uint64_t bytes(int rank) const override { return sizes_[static_cast<std::size_t>(rank)]; }
   bool several_nodes() const override { return several_nodes_; }
@@ -47,6 +48,7 @@ class MpiRemoteMemory final : public RemoteMemory {
   std::vector<std::span<const std::byte>> direct_;  ///< by rank
   bool several_nodes_ = false;
   std::unique_ptr<SharedMemory> shared_;
+  std::size_t begin_ = 0;      ///< of this rank's part of it
   std::span<std::byte> room_;  ///< of this rank, with the head of a window
   std::span<std::byte> mine_;
   std::string window_fault_;           ///< why there is none

@@ -70,7 +70,12 @@ class RemoteMemory {
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
+  /// The first kBackedBytes of it are there; what comes after them may have to be reserved.
   virtual std::span<std::byte> mine() const = 0;
+  /// Makes sure that [offset, offset + size) of mine() is backed by memory before it is touched.
+  /// Local. Throws io with the needed and the free bytes.
+  virtual void reserve(std::size_t, std::size_t) {}
+  static constexpr std::size_t kBackedBytes = std::size_t{256} << 10;
   /// The memory of `rank` where this process can address it: its node's. Else empty.
   virtual std::span<const std::byte> direct(int rank) const = 0;
   virtual std::uint64_t bytes(int rank) const = 0;

@@ -29,6 +29,12 @@ void for_each_figure(Visitor visit) {
   visit("dropped", &Statistics::dropped, kSum);
   visit("skipped", &Statistics::skipped, kSum);
   visit("bytes_delivered", &Statistics::bytes_delivered, kSum);
+  visit("samples_read", &Statistics::samples_read, kSum);
+  visit("samples_fetched", &Statistics::samples_fetched, kSum);
+  visit("near_bytes", &Statistics::near_bytes, kSum);
+  visit("far_bytes", &Statistics::far_bytes, kSum);
+  visit("fetch_seconds", &Statistics::fetch_seconds, kSum);
+  visit("reuse_distance", &Statistics::reuse_distance, kMaximum);
   visit("bytes_requested", &Statistics::bytes_requested, kSum);
   visit("requests", &Statistics::requests, kSum);
   visit("pages_visited", &Statistics::pages_visited, kSum);
@@ -61,6 +67,11 @@ double LoaderStatistics::read_amplification() const {
   return static_cast<double>(bytes_requested) / static_cast<double>(bytes_delivered);
 }
 
+double LoaderStatistics::saved_share() const {
+  if (samples_read == 0 || samples <= samples_read) return 0;
+  return 1 - static_cast<double>(samples_read) / static_cast<double>(samples);
+}
+
 LoaderStatistics combine(std::span<const LoaderStatistics> ranks) {
   LoaderStatistics all;
   for (const LoaderStatistics& rank : ranks) {
@@ -76,6 +87,7 @@ std::string to_json(const LoaderStatistics& statistics) {
   for_each_figure([&](const char* name, auto member, bool) { json[name] = statistics.*member; });
   json["asleep_share"] = statistics.asleep_share();
   json["read_amplification"] = statistics.read_amplification();
+  json["saved_share"] = statistics.saved_share();
   return json.dump();
 }
 

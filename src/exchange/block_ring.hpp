@@ -48,6 +48,7 @@ class BlockRing {
   void release(std::size_t count);
 
   std::uint64_t taken() const { return taken_ - released_; }
+  bool none_ready() const { return taken_ == ready_; }
   std::size_t capacity() const { return capacity_; }
   /// Leaves the memory to whoever still writes into it.
   void leak_memory() { static_cast<void>(memory_.release()); }

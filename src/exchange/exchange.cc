@@ -34,20 +34,22 @@ Exchange::Exchange(ExchangeParts parts, const ExchangeOptions& options)
   node_ = parts.node->split(0, parts.node->rank());
   leaders_ = comm_->split(node_->rank() == 0 ? 0 : 1, comm_->rank());
   for (Communicator* comm : {comm_.get(), node_.get(), leaders_.get()}) {
-    comm->set_timeout(options_.patience);
+    comm->set_timeout(options_.filling_patience);
     comm->set_interrupt([this] { check_others(); });
   }
   find_nodes();
-  collectively(*comm_, [&] { require_memory(); });
+  if (!options_.grow) collectively(*comm_, [&] { require_memory(); });
   const auto buffers = static_cast<std::size_t>(options_.buffers);
-  memory_ = comm_->expose(*node_, aligned(options_.share_bytes) * buffers, options_.memory);
+  const std::uint64_t bytes = aligned(options_.share_bytes) * buffers;
+  memory_ = comm_->expose(*node_, bytes, options_.memory);
+  if (!options_.grow) collectively(*comm_, [&] { memory_->reserve(0, bytes); });
   transport_ = choose_transport(*comm_, *memory_, parts.progress,
                                 {.forced = options_.transport,
                                  .longest_rest = options_.longest_rest,
                                  .failed = [this](const Error& error) { board_->fail(error); }});
   listen(parts.progress);
   tables_.resize(buffers);
-  share_ = Share(own_buffer(0), options_.sample_bytes);
+  share_ = empty_share(0);
   comm_->barrier();
 }
 
@@ -128,12 +130,15 @@ std::size_t Exchange::buffer_of(std::uint64_t generation) const {
   return generation % static_cast<std::uint64_t>(options_.buffers);
 }
 
-std::span<std::byte> Exchange::own_buffer(std::uint64_t generation) const {
-  const std::uint64_t begin = buffer_of(generation) * aligned(options_.share_bytes);
-  return memory_->mine().subspan(begin, options_.share_bytes);
+HeldShare Exchange::empty_share(std::uint64_t generation) const {
+  const std::uint64_t first = buffer_of(generation) * aligned(options_.share_bytes);
+  const auto reserve = [memory = memory_.get(), first](std::uint64_t begin, std::uint64_t end) {
+    memory->reserve(first + begin, end - begin);
+  };
+  return {memory_->mine().subspan(first, options_.share_bytes), options_.sample_bytes, reserve};
 }
 
-Share& Exchange::filling() {
+HeldShare& Exchange::filling() {
   if (filling_) return share_;
   throw Error(ErrorKind::usage, "the shares are open: there is none to fill", "call begin() first");
 }
@@ -151,9 +156,11 @@ std::uint64_t Exchange::open() {
 void Exchange::begin() {
   if (filling_) throw Error(ErrorKind::usage, "a share is being filled already", "call open()");
   const auto buffers = static_cast<std::uint64_t>(options_.buffers);
-  if (next_ >= buffers) generations_.wait_released(next_ - buffers, policy({}));
+  if (next_ >= buffers) {
+    generations_.wait_released(next_ - buffers, policy(options_.filling_patience, {}));
+  }
   comm_->barrier();
-  share_ = Share(own_buffer(next_), options_.sample_bytes);
+  share_ = empty_share(next_);
   filling_ = true;
 }
 
@@ -262,7 +269,7 @@ FetchPlan Exchange::plan(std::uint64_t generation, std::span<const Wanted> wante
 }
 
 void Exchange::wait_opened(std::uint64_t generation, const GiveUp& give_up) {
-  generations_.wait_opened(generation, policy(give_up));
+  generations_.wait_opened(generation, policy(options_.filling_patience, give_up));
 }
 
 void Exchange::fetch(std::uint64_t generation, std::span<const Wanted> wanted,
@@ -288,14 +295,14 @@ void Exchange::read_far(FetchPlan& plan, const GiveUp& give_up) {
   try {
     reader.start(plan.far());
     plan.copy_near();
-    reader.finish(policy(give_up));
+    reader.finish(policy(options_.patience, give_up));
   } catch (const Error& error) {
     throw error.within({.sample = plan.first_far().sample});
   }
 }
 
-WaitPolicy Exchange::policy(const GiveUp& give_up) const {
-  return {.timeout = options_.patience, .interrupt = [this, give_up] {
+WaitPolicy Exchange::policy(std::chrono::milliseconds patience, const GiveUp& give_up) const {
+  return {.timeout = patience, .interrupt = [this, give_up] {
             check_others();
             if (!give_up || !give_up()) return;
             throw Error(ErrorKind::cancelled, "the wait for samples of other ranks was given up");

@@ -34,7 +34,7 @@
 #include "comm/remote_memory.hpp"
 #include "exchange/fetch_plan.hpp"
 #include "exchange/generations.hpp"
-#include "exchange/share.hpp"
+#include "exchange/held_share.hpp"
 #include "exchange/share_table.hpp"
 #include "exchange/transport_choice.hpp"
 #include "forebay/communicator.hpp"
@@ -52,8 +52,13 @@ struct ExchangeOptions {
   /// Between nodes; empty: try out. The same on all ranks.
   std::optional<Transport> transport;
   SharedMemoryKind memory = SharedMemoryKind::mpi;
-  /// How long a fetch waits for bytes, and a collective call for other ranks.
+  /// Memory is taken as shares grow, up to share_bytes, where the kind of memory allows it.
+  bool grow = false;
+  /// How long a fetch waits for bytes.
   std::chrono::milliseconds patience = std::chrono::minutes(10);
+  /// How long a collective call waits for other ranks, which may still fill their shares, and
+  /// wait_opened() for all of them.
+  std::chrono::milliseconds filling_patience = std::chrono::minutes(10);
   /// A fetch waits this long at most, and half on average, for an owner that has been idle; shorter
   /// costs more of a core (7 ms: about 0.3 %).
   std::chrono::microseconds longest_rest = std::chrono::milliseconds(7);
@@ -84,7 +89,8 @@ struct ExchangeFigures {
 class Exchange {
  public:
   /// Collective. Throws usage for impossible options, io with needed and free bytes when there is
-  /// too little memory, unsupported where nothing moves between nodes: on all ranks.
+  /// too little memory (with `grow`: later, by the share that is filled), unsupported where nothing
+  /// moves between nodes: on all ranks.
   Exchange(ExchangeParts parts, const ExchangeOptions& options);
   /// Meets the other ranks, which may still read from this one, for at most 5 s. A rank that leaves
   /// before them ends what they do with an error (cancelled), unless it has failed already.
@@ -95,7 +101,7 @@ class Exchange {
   // For the thread that fills.
 
   /// The share that is being filled. Throws usage when there is none: after open().
-  Share& filling();
+  HeldShare& filling();
   /// Makes the filled shares readable on all ranks, and returns their generation: 0, 1, ...
   /// Collective. Throws what another rank's failure was, communication past the patience.
   std::uint64_t open();
@@ -152,13 +158,13 @@ class Exchange {
   void share_tables(Tables& tables);
   void spread(std::span<std::byte> tables, std::span<const std::uint64_t> begins);
   std::size_t buffer_of(std::uint64_t generation) const;
-  std::span<std::byte> own_buffer(std::uint64_t generation) const;
+  HeldShare empty_share(std::uint64_t generation) const;
   const Tables& tables_of(std::uint64_t generation) const;
   ShareTable::Place place(const Tables& tables, const Wanted& wanted) const;
   FetchPlan plan(std::uint64_t generation, std::span<const Wanted> wanted,
                  std::span<const std::span<std::byte>> to) const;
   void read_far(FetchPlan& plan, const GiveUp& give_up);
-  WaitPolicy policy(const GiveUp& give_up) const;
+  WaitPolicy policy(std::chrono::milliseconds patience, const GiveUp& give_up) const;
   void listen(ProgressThread* progress);
   void meet_at_the_end();
 
@@ -173,7 +179,7 @@ class Exchange {
   ProgressThread::Registration notices_;
   std::mutex far_mutex_;  ///< one read from other nodes at a time
 
-  Share share_;
+  HeldShare share_;
   bool filling_ = true;
   std::uint64_t next_ = 0;  ///< generation that is filled now, or next
   std::vector<Tables> tables_;

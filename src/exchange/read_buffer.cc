@@ -25,11 +25,17 @@ class ReadBuffer::Work {
   Work(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options, Source source)
       : exchange_(std::move(exchange)),
         source_(std::move(source)),
+        trace_(options.trace),
         ring_(options.bytes, options.blocks) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
-  ~Work() {
-    if (!exchange_->quiet()) ring_.leak_memory();
+  ~Work() { let_go(); }
+
+  /// What MPI may still write into is left to it. Not while the thread runs.
+  void let_go() {
+    if (exchange_ && !exchange_->quiet()) ring_.leak_memory();
+    exchange_.reset();
+    source_ = nullptr;
   }
 
   void run(const std::stop_token& stop) {
@@ -49,7 +55,8 @@ class ReadBuffer::Work {
     }
   }
 
-  const Block* next(const WaitPolicy& policy);
+  void take(std::size_t most, const WaitPolicy& policy, std::vector<const Block*>& to);
+  bool full();
   void release(std::size_t count);
   ReadBufferFigures figures();
 
@@ -63,12 +70,14 @@ class ReadBuffer::Work {
 
   std::shared_ptr<Exchange> exchange_;
   Source source_;
+  Trace* trace_;
   std::vector<std::span<std::byte>> to_;  ///< of the blocks that were assigned last
   double exposed_seconds_ = 0;            ///< of the consumer's thread
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   BlockRing ring_;
+  bool stuck_ = false;  ///< the thread waits for an empty block
   bool ended_ = false;
   std::exception_ptr failure_;
   ReadBufferFigures figures_;
@@ -81,7 +90,10 @@ void ReadBuffer::Work::read(const WantedBatch& batch, const std::stop_token& sto
   for (std::size_t done = 0; done < batch.wanted.size() && !stopping();) {
     const std::size_t count = assign(batch, done, stop);
     const auto part = std::span(batch.wanted).subspan(done, count);
-    exchange_->fetch(batch.generation, part, to_, stopping);
+    {
+      const TraceSpan span(stopping() ? nullptr : trace_, "fetch", batch.generation);
+      exchange_->fetch(batch.generation, part, to_, stopping);
+    }
     done += count;
     const std::lock_guard lock(mutex_);
     ring_.set_ready(count);
@@ -95,7 +107,11 @@ std::size_t ReadBuffer::Work::assign(const WantedBatch& batch, std::size_t first
   to_.clear();
   std::unique_lock lock(mutex_);
   const Stopwatch waited(figures_.full_seconds);
-  const auto assigned = [&] { return assign_one(batch, batch.wanted[first]); };
+  const auto assigned = [&] {
+    const bool found = assign_one(batch, batch.wanted[first]);
+    if (std::exchange(stuck_, !found) == found) changed_.notify_all();
+    return found;
+  };
   while (!stop.stop_requested() && !changed_.wait_for(lock, stop, kSlice, assigned)) {
     exchange_->check_others();
   }
@@ -140,18 +156,23 @@ std::string ReadBuffer::Work::awaited() const {
   return fmt::format("sample {} from rank {}", block->wanted.sample, block->wanted.owner);
 }
 
-const Block* ReadBuffer::Work::next(const WaitPolicy& policy) {
+void ReadBuffer::Work::take(std::size_t most, const WaitPolicy& policy,
+                            std::vector<const Block*>& to) {
   const Stopwatch exposed(exposed_seconds_);
   std::unique_lock lock(mutex_);
   std::optional<Waiting> waiting;
   for (;;) {
-    if (!failure_) exchange_->check();
-    if (const Block* const block = ring_.take()) {
-      ++figures_.samples;
-      return block;
+    if (!failure_ && exchange_) exchange_->check();
+    std::size_t taken = 0;
+    for (; taken < most; ++taken) {
+      const Block* const block = ring_.take();
+      if (block == nullptr) break;
+      to.push_back(block);
     }
+    figures_.samples += taken;
+    if (taken > 0) return;
     if (failure_) std::rethrow_exception(failure_);
-    if (ended_) return nullptr;
+    if (ended_ || (stuck_ && ring_.taken() > 0)) return;
     if (!waiting) waiting.emplace(policy, awaited());
     if (changed_.wait_for(lock, kSlice) == std::cv_status::no_timeout) continue;
     lock.unlock();
@@ -160,9 +181,15 @@ const Block* ReadBuffer::Work::next(const WaitPolicy& policy) {
   }
 }
 
+bool ReadBuffer::Work::full() {
+  const std::lock_guard lock(mutex_);
+  return stuck_ && ring_.taken() > 0 && ring_.none_ready();
+}
+
 void ReadBuffer::Work::release(std::size_t count) {
   const std::lock_guard lock(mutex_);
   ring_.release(count);
+  stuck_ = false;  // until the thread has looked again
   changed_.notify_all();
 }
 
@@ -180,16 +207,34 @@ ReadBuffer::ReadBuffer(std::shared_ptr<Exchange> exchange, const ReadBufferOptio
       thread_("fb-fetch", options.placement,
               [work = work_](const std::stop_token& stop) { work->run(stop); }) {}
 
-ReadBuffer::~ReadBuffer() {
+ReadBuffer::~ReadBuffer() { stop(); }
+
+void ReadBuffer::stop() {
+  if (!thread_.running()) return;
   if (thread_.ended_within(kLongestEnd)) {
     thread_.stop();
+    work_->let_go();
+    policy_.interrupt = nullptr;
     return;
   }
   log(LogLevel::warning, "a fetch of samples does not end: its thread is left behind");
   thread_.abandon();
 }
 
-const Block* ReadBuffer::next() { return work_->next(policy_); }
+const Block* ReadBuffer::next() {
+  std::vector<const Block*> one;
+  take(1, one);
+  if (!one.empty()) return one.front();
+  if (!full()) return nullptr;
+  throw Error(ErrorKind::usage, "all samples that the read buffer has room for are held",
+              "release some before asking for the next");
+}
+
+void ReadBuffer::take(std::size_t most, std::vector<const Block*>& to) {
+  work_->take(most, policy_, to);
+}
+
+bool ReadBuffer::full() const { return work_->full(); }
 
 void ReadBuffer::release(std::size_t count) { work_->release(count); }
 

@@ -19,6 +19,7 @@
 #include "core/placement.hpp"
 #include "exchange/block_ring.hpp"
 #include "exchange/exchange.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
 
@@ -34,6 +35,7 @@ struct ReadBufferOptions {
   std::size_t blocks = 4096;                  ///< samples at most
   std::chrono::milliseconds patience = std::chrono::minutes(10);  ///< of next()
   Placement placement;                                            ///< of the I/O thread
+  Trace* trace = nullptr;  ///< not touched any more after stop()
 };
 
 struct ReadBufferFigures {
@@ -42,7 +44,7 @@ struct ReadBufferFigures {
   double full_seconds = 0;     ///< the I/O thread waited for an empty block: large is good
 };
 
-/// Local. The consumer's methods are for one thread.
+/// Local. The consumer's methods are for one thread, stop() among them.
 class ReadBuffer {
  public:
   /// Gives the next batch, empty at the end. Called by the I/O thread, ahead of the consumer. What
@@ -59,10 +61,20 @@ class ReadBuffer {
 
   /// The next sample, valid until it is released; null after the last one. Throws, again and again,
   /// what has ended the I/O thread (with sample, and owner), once all samples before it were taken;
-  /// and at once what has failed on another rank; communication past the patience.
+  /// and at once what has failed on another rank; communication past the patience; usage when
+  /// full().
   const Block* next();
+  /// Appends up to `most` samples that are ready to `to`, after waiting for the first of them.
+  /// Gives nothing at the end, and when full(). Throws as next().
+  void take(std::size_t most, std::vector<const Block*>& to);
+  /// Whether nothing more comes until samples are released: those that were given fill the ring.
+  bool full() const;
   /// Gives back the oldest `count` samples that next() has given.
   void release(std::size_t count = 1);
+
+  /// Ends the thread as the destructor does, and lets go of the exchange. Samples that were given
+  /// stay valid; there are no others any more. Idempotent.
+  void stop();
 
   ReadBufferFigures figures() const;
 

@@ -216,12 +216,16 @@ std::vector<OptionEntry> all_entries() {
 }
 
 // What depends on the data set is checked by OrderOptions::validate(), at open.
-void require_fitting_order(const LoaderOptions& options, int ranks) {
+void require_fitting_order(const LoaderOptions& options) {
   const LoaderOptions plain;
   const bool strided = options.order == OrderName::strided;
   if (strided && (options.group != plain.group || options.keep != plain.keep ||
                   options.reuse != plain.reuse || options.ids || !options.list.empty())) {
     throw Error(ErrorKind::usage, "the strided order has no group, keep, list or reuse",
+                "choose another one with --order");
+  }
+  if (strided && options.hold != plain.hold) {
+    throw Error(ErrorKind::usage, "the strided order does not hold data in memory",
                 "choose another one with --order");
   }
   if (!strided && options.coalesce > 1) {
@@ -231,13 +235,6 @@ void require_fitting_order(const LoaderOptions& options, int ranks) {
   }
   if (options.order == OrderName::listed && !options.ids && options.list.empty()) {
     throw Error(ErrorKind::usage, "order listed needs a list of samples", "give --list a file");
-  }
-  const bool exchanges = options.order == OrderName::in_memory ||
-                         (options.reuse > 1 && options.reuse_scope != ReuseScope::process);
-  if (!strided && exchanges && ranks > 1) {
-    throw Error(ErrorKind::unsupported,
-                "samples in the memory of other ranks are not delivered by this version",
-                "use one rank, order shuffled or grouped, or --reuse-scope process");
   }
 }
 
@@ -309,7 +306,7 @@ void LoaderOptions::validate(int ranks) const {
                 fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
                 "give --batch at least the number of ranks");
   }
-  require_fitting_order(*this, ranks);
+  require_fitting_order(*this);
   if (iterations > 0 && epochs > 0) {
     throw Error(ErrorKind::usage, "iterations and epochs exclude each other", "give one of them");
   }

@@ -15,6 +15,8 @@ constexpr Name<OrderName> kOrders[] = {
     {"in-memory", OrderName::in_memory}, {"listed", OrderName::listed},
 };
 
+constexpr Name<Hold> kHolds[] = {{"storage", Hold::storage}, {"memory", Hold::memory}};
+
 double parse_ratio(std::string_view text) {
   double ratio = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
@@ -67,6 +69,12 @@ const std::array kEntries = {
         {"window", "W", "iterations that are read together, for shuffled and listed (default 8)"},
         [](LoaderOptions& o, std::string_view t) { o.window = parse_count(t, "window", 1); },
         [](const LoaderOptions& o) { return std::to_string(o.window); }},
+    OptionEntry{
+        {"hold", "NAME",
+         "where samples are drawn from: storage (default), or memory: of all ranks "
+         "together, which read the data set once"},
+        [](LoaderOptions& o, std::string_view t) { o.hold = parse_name("hold", t, kHolds); },
+        [](const LoaderOptions& o) { return std::string(to_string(o.hold)); }},
 };
 
 }  // namespace
@@ -79,5 +87,6 @@ std::span<const OptionInfo> order_option_infos() {
 }
 
 std::string_view to_string(OrderName order) { return name_of(order, kOrders); }
+std::string_view to_string(Hold hold) { return name_of(hold, kHolds); }
 
 }  // namespace forebay

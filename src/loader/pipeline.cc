@@ -83,6 +83,8 @@ std::optional<Delivery> Pipeline::take_now() {
   require_free_buffers();
   try {
     return take_next();
+  } catch (const BatchesHeld&) {
+    throw;
   } catch (const Error& error) {
     fail_everywhere(error);
   }
@@ -154,11 +156,11 @@ void Pipeline::release(std::uint64_t iteration) {
   const auto lock = lock_order();
   std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });
   if (!held_.empty()) {
-    stage_->release(local_rank_, held_.front().from);
+    let_go(held_.front().from);
   } else if (closed_) {
     stage_->release_all(local_rank_);
   } else {
-    stage_->release(local_rank_, needed());
+    let_go(needed());
   }
   if (line_) line_->look_again();
 }

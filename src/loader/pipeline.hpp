@@ -50,7 +50,8 @@ class Pipeline : private BatchSource {
   void release(std::uint64_t iteration);
   void decode(std::span<const Sample> samples, std::span<const std::span<std::byte>> fields);
   /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
-  void close();
+  /// Who overrides it calls it in its own destructor too.
+  virtual void close();
 
   void check();
   void fail(const Error& error);
@@ -65,7 +66,7 @@ class Pipeline : private BatchSource {
   /// After the batches that next() has given.
   std::string delivered_state() const;
   std::span<const SkippedSample> skipped() const { return skipped_.all(); }
-  LoaderStatistics statistics() const;
+  virtual LoaderStatistics statistics() const;
 
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
@@ -83,6 +84,8 @@ class Pipeline : private BatchSource {
   /// In the units in which the stage counts.
   virtual std::uint64_t first_published() const = 0;
   virtual std::shared_ptr<ReadingList> reading_list() = 0;
+  /// The reading thread of this rank has started. Fails on all ranks together.
+  virtual void started() {}
   /// What a reader has to know of the order, beside its list.
   virtual void complete(ReaderSite& site) const = 0;
   /// The order in words, for explain().
@@ -100,10 +103,17 @@ class Pipeline : private BatchSource {
   virtual std::optional<std::uint64_t> needed_end() const { return std::nullopt; }
   /// After all that was taken, also of batches that wait to be delivered.
   std::string state() const override = 0;
+  /// What comes before `from` (as in Delivery) is held by no batch any more.
+  virtual void let_go(std::uint64_t from) { stage_->release(local_rank_, from); }
 
   /// Waits until `published` is in the stage.
   void wait_for_data(std::uint64_t published);
   [[noreturn]] void refuse_held_buffers() const;
+  /// What take() throws when nothing is lost and batches have to be released first. Local.
+  class BatchesHeld : public Error {
+   public:
+    using Error::Error;
+  };
   const StageEntry& checked_entry(std::uint64_t window, std::uint64_t entry,
                                   std::uint64_t sample) const;
   /// A batch that the consumer has not released.
@@ -114,6 +124,7 @@ class Pipeline : private BatchSource {
 
   std::string path_;
   LoaderOptions options_;
+  Trace* trace_;
   std::shared_ptr<Communicator> comm_;   ///< a duplicate: ours alone
   std::shared_ptr<Communicator> node_;   ///< the ranks of this node
   std::shared_ptr<Communicator> group_;  ///< those among them that share the stage
@@ -131,6 +142,9 @@ class Pipeline : private BatchSource {
   std::uint64_t iteration_ = 0;  ///< the next
   std::deque<Held> held_;
   LoaderStatistics figures_;  ///< the consumer's part
+  std::shared_ptr<FailureBoard> board_;
+  /// Last, so that it ends before what it uses; and what uses it before it.
+  std::unique_ptr<ProgressThread> progress_;
 
  private:
   void open(Communicator& comm);
@@ -175,10 +189,8 @@ class Pipeline : private BatchSource {
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
 
-  Trace* trace_;
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
-  std::shared_ptr<FailureBoard> board_;
   std::shared_ptr<EndSignal> end_signal_;
   std::string format_;               ///< of files with fields; empty for LMDB
   std::uint64_t private_bytes_ = 0;  ///< of a root, beside the stage
@@ -190,8 +202,6 @@ class Pipeline : private BatchSource {
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;
-  // Last, so that they end before what they use.
-  std::unique_ptr<ProgressThread> progress_;
   ProgressThread::Registration notices_;
   std::shared_ptr<CommonSteps> steps_;  ///< of a root, where roots read together
   ProgressThread::Registration steps_served_;

@@ -12,6 +12,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "loader/draw_pipeline.hpp"
+#include "loader/shared_pipeline.hpp"
 #include "loader/strided_pipeline.hpp"
 #include "read/open_access.hpp"
 
@@ -111,6 +112,8 @@ std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& 
   std::shared_ptr<Pipeline> pipeline;
   if (options.order == OrderName::strided) {
     pipeline = std::make_shared<StridedPipeline>(path, options, trace);
+  } else if (SharedPipeline::suits(options, comm.size())) {
+    pipeline = std::make_shared<SharedPipeline>(path, options, trace);
   } else {
     pipeline = std::make_shared<DrawPipeline>(path, options, trace);
   }

@@ -26,6 +26,7 @@ void Pipeline::start() {
                         .trace = trace_};
   parts.reader = make_reader(*list, *parts.turns);
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
+  started();
 }
 
 std::unique_ptr<PieceReader> Pipeline::make_reader(ReadingList& list, Turns& turns) {

@@ -112,6 +112,23 @@ OrderCost expected(const EpochOrder& order) {
 
 }  // namespace
 
+double expected_reuse_distance(const OrderOptions& options) {
+  if (options.reuse == 1) return 0;
+  std::uint64_t together = 0;
+  if (options.kind == OrderKind::in_memory) {
+    const RoundPlan plan = plan_rounds(options);
+    together = plan.units_a_round * plan.cut.samples(0).count;
+  } else if (options.kind == OrderKind::grouped) {
+    const UnitCut cut(options.entries, options.group, options.bounds);
+    together = static_cast<std::uint64_t>(options.ranks) * cut.samples(0).count;
+  } else {
+    together = options.window * options.batch;
+  }
+  const std::uint64_t all =
+      options.kind == OrderKind::listed ? options.list->size() : options.entries;
+  return static_cast<double>(std::min(together, all));
+}
+
 OrderCost cost_of(const EpochOrder& order) {
   return order.size() <= kMostCounted ? Counter(order).count() : expected(order);
 }

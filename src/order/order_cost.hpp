@@ -26,4 +26,8 @@ inline constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 22;
 /// share nodes, options().ranks_per_node each (0: all on one).
 OrderCost cost_of(const EpochOrder& order);
 
+/// Deliveries, over all ranks, between two of one sample that is used again before it is replaced,
+/// on average: as many as are recombined at a time. 0 without reuse.
+double expected_reuse_distance(const OrderOptions& options);
+
 }  // namespace forebay

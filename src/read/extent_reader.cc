@@ -65,6 +65,8 @@ void ExtentReader::locate(Transfer& transfer) {
   }
   if (kept_.enabled()) leave_out_kept(transfer);
   transfer.plan = plan_reads(extents_, parts_.gap_bytes);
+  // Gaps take room too.
+  if (transfer.plan.bytes > stage_.room()) transfer.plan = plan_reads(extents_, 0);
   transfer.located = true;
   totals_.seek_ns += now_ns() - started;
 }

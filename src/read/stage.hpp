@@ -58,6 +58,8 @@ class Stage {
         std::uint64_t first_iteration);
 
   const StageShape& shape() const { return shape_; }
+  /// Bytes of a root's area in one buffer.
+  std::uint64_t room() const { return area_bytes_; }
 
   // For roots.
 

@@ -120,7 +120,7 @@ class OrdersEqualOracle(launch.AcceptanceCase):
                             (("--order", "grouped", "--group", 10**9), "larger than the data set"),
                             (("--order", "listed"), "--list"),
                             (("--order", "listed", "--list", "/nowhere"), "/nowhere"),
-                            (("--order", "in_memory"), "other ranks"),
+                            (("--order", "in_memory", "--memory-ratio", 2), "memory-ratio"),
                             (("--keep", 3), "strided"),
                             (("--order", "shuffled", "--coalesce", 3), "--coalesce"),
                             (("--order", "shuffled", "--end", "drop"), "drop")):

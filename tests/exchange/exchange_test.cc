@@ -120,9 +120,9 @@ TEST(Exchange, NamesTheMemoryThatIsMissing) {
   });
 }
 
-TEST(Share, RefusesWhatDoesNotFit) {
+TEST(HeldShare, RefusesWhatDoesNotFit) {
   std::vector<std::byte> memory(100);
-  Share share(memory, 0);
+  HeldShare share(memory, 0);
   share.append(std::span(memory).first(60));
   EXPECT_EQ(share.room(), 40U);
   EXPECT_THROW(share.take(41), Error);
@@ -131,7 +131,7 @@ TEST(Share, RefusesWhatDoesNotFit) {
   EXPECT_EQ(share.take(sizes).size(), 40U);
   EXPECT_EQ(share.samples(), 4U);
   EXPECT_EQ(share.ends().back(), 100U);
-  Share same(memory, 30);
+  HeldShare same(memory, 30);
   same.append(std::span(memory).first(30));
   EXPECT_THROW(same.take(29), Error);
   EXPECT_THROW(same.take(std::vector<std::uint64_t>{30, 30, 30}), Error);

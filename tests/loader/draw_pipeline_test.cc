@@ -281,21 +281,6 @@ TEST(DrawPipeline, ABufferThatDoesNotFitSaysWhatToDo) {
   }
 }
 
-TEST(DrawPipeline, WhatNeedsTheMemoryOfOtherRanksIsRefused) {
-  TemporaryFolder folder;
-  const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
-  run_ranks(2, 0, [&](const auto& comm) {
-    LoaderOptions options{.batch = 8};
-    options.order = OrderName::in_memory;
-    try {
-      Loader::open(comm, data.path(), options);
-      ADD_FAILURE() << "opened";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    }
-  });
-}
-
 TEST(DrawPipeline, AListIsReadFromAFile) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));

@@ -101,6 +101,7 @@ class ExchangeRank {
                             .transport = wanted.transport,
                             .memory = wanted.memory,
                             .patience = std::chrono::seconds(20),
+                            .filling_patience = std::chrono::seconds(20),
                             .longest_rest = std::chrono::milliseconds(2),
                             .longest_piece = wanted.longest_piece};
     for (int g = 0; g < wanted.generations; ++g) {
@@ -112,7 +113,7 @@ class ExchangeRank {
   }
 
   void fill(std::uint64_t generation) {
-    Share& share = exchange->filling();
+    HeldShare& share = exchange->filling();
     for (std::uint64_t i = 0; i < expected.samples(generation, comm->rank()); ++i) {
       const Wanted wanted{.owner = comm->rank(), .index = i};
       expected.write(generation, wanted, share.take(expected.bytes(generation, comm->rank(), i)));

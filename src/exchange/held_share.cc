@@ -1,14 +1,28 @@
-#include "exchange/share.hpp"
+#include "exchange/held_share.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "forebay/error.hpp"
 
 namespace forebay {
+namespace {
 
-std::span<std::byte> Share::take(std::span<const std::uint64_t> bytes) {
+constexpr std::uint64_t kStep = std::uint64_t{4} << 20;
+
+}  // namespace
+
+void HeldShare::back(std::uint64_t end) {
+  if (!reserve_ || end <= backed_) return;
+  const std::uint64_t next =
+      std::min<std::uint64_t>((end + kStep - 1) / kStep * kStep, memory_.size());
+  reserve_(backed_, next);
+  backed_ = next;
+}
+
+std::span<std::byte> HeldShare::take(std::span<const std::uint64_t> bytes) {
   std::uint64_t end = used_;
   for (const std::uint64_t size : bytes) {
     if (sample_bytes_ != 0 && size != sample_bytes_) {
@@ -26,6 +40,7 @@ std::span<std::byte> Share::take(std::span<const std::uint64_t> bytes) {
     }
     end += size;
   }
+  back(end);
   const auto room = memory_.subspan(used_, end - used_);
   samples_ += bytes.size();
   if (sample_bytes_ == 0) {
@@ -35,12 +50,12 @@ std::span<std::byte> Share::take(std::span<const std::uint64_t> bytes) {
   return room;
 }
 
-void Share::append(std::span<const std::byte> sample) {
+void HeldShare::append(std::span<const std::byte> sample) {
   const auto room = take(sample.size());
   if (!room.empty()) std::memcpy(room.data(), sample.data(), room.size());
 }
 
-void Share::clear() {
+void HeldShare::clear() {
   used_ = 0;
   samples_ = 0;
   ends_.clear();

@@ -1,0 +1,179 @@
+#include "loader/epoch_pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/agreement.hpp"
+#include "comm/values.hpp"
+#include "loader/list_file.hpp"
+#include "loader/state.hpp"
+#include "order/order_cost.hpp"
+
+namespace forebay {
+namespace {
+
+// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
+// be more to read.
+constexpr std::uint64_t kLargestRandomGap = 4096;
+// Leaves of about a million records that have pages of their own.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
+
+OrderKind kind_of(OrderName name) {
+  switch (name) {
+    case OrderName::grouped:
+      return OrderKind::grouped;
+    case OrderName::in_memory:
+      return OrderKind::in_memory;
+    case OrderName::listed:
+      return OrderKind::listed;
+    default:
+      return OrderKind::shuffled;
+  }
+}
+
+}  // namespace
+
+void EpochPipeline::make_order() {
+  read_list();
+  ranks_per_node_ = node_->size();
+  share_value(*comm_, ranks_per_node_);  // the last node may have fewer
+  OrderOptions order;
+  collectively(*comm_, [&] {
+    order = order_options();
+    order.validate();
+  });
+  identity_of_order_ = order.identity();
+  require_agreement(*comm_, identity_of_order_, "the order");
+  collectively(*comm_, [&] {
+    require_same_order();
+    epochs_.emplace(order, limits());
+    figures_.reuse_distance = expected_reuse_distance(order);
+  });
+  plan(order);
+}
+
+// Other nodes may not see the file.
+void EpochPipeline::read_list() {
+  if (options_.order != OrderName::listed || options_.ids) return;
+  std::vector<std::uint64_t> ids;
+  collectively(*comm_, [&] {
+    if (comm_->rank() == 0) ids = read_list_file(options_.list);
+  });
+  std::uint64_t count = ids.size();
+  share_value(*comm_, count);
+  ids.resize(count);
+  if (count > 0) comm_->broadcast(std::as_writable_bytes(std::span(ids)), 0);
+  options_.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
+}
+
+// Without a size of groups, files are the groups.
+SharedNumbers EpochPipeline::bounds() const {
+  const bool by_file =
+      options_.order == OrderName::grouped && options_.group == 0 && !facts_.files.empty();
+  return by_file ? std::make_shared<const std::vector<std::uint64_t>>(facts_.files) : nullptr;
+}
+
+void EpochPipeline::read_scattered() {
+  options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
+  keep_bytes_ = kKeptBytes;
+}
+
+OrderOptions EpochPipeline::order_options() const {
+  return {.kind = kind_of(options_.order),
+          .entries = facts_.entries,
+          .ranks = comm_->size(),
+          .batch = options_.batch,
+          .seed = options_.seed,
+          .end = options_.end,
+          .group = options_.group,
+          .bounds = bounds(),
+          .keep = options_.keep,
+          .ratio = options_.ratio,
+          .list = options_.ids,
+          .reuse = options_.reuse,
+          .reuse_scope = options_.reuse_scope,
+          .ranks_per_node = ranks_per_node_,
+          .window = options_.window};
+}
+
+RunLimits EpochPipeline::limits() const {
+  RunLimits limits{.start = {.epoch = options_.first_epoch, .done = options_.done}};
+  if (options_.iterations > 0) limits.iterations = options_.iterations - options_.first_iteration;
+  if (options_.epochs > 0) limits.epochs = options_.epochs;
+  return limits;
+}
+
+void EpochPipeline::require_same_order() const {
+  if (options_.order_identity.empty() || options_.order_identity == identity_of_order_) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the run to resume had the order {}, this one has {}",
+                          options_.order_identity, identity_of_order_),
+              "give the same options of the order");
+}
+
+std::string EpochPipeline::order_text() const { return identity_of_order_; }
+
+bool EpochPipeline::more() {
+  while (!epoch_ || step_ == epoch_->end) {
+    auto next = epochs_->next();
+    if (comm_->rank() == 0) figures_.dropped = epochs_->dropped();
+    if (!next) return false;
+    epoch_ = std::move(next);
+    step_ = epoch_->begin;
+  }
+  return true;
+}
+
+Sample EpochPipeline::sample_of(std::uint64_t draw) const {
+  const EpochOrder& order = epoch_->order;
+  const Draw drawn = order.draw(comm_->rank(), draw);
+  return {.id = drawn.sample,
+          .global = order.epoch() * order.size() + drawn.position,
+          .epoch = order.epoch(),
+          .position = 0,
+          .run_seed = options_.seed,
+          .key = {},
+          .value = {},
+          .repeat = drawn.repeat};
+}
+
+void EpochPipeline::copy_out(Delivery& delivery) {
+  for (std::size_t i = delivery.copies.size(); i < delivery.samples.size(); ++i) {
+    Sample& sample = delivery.samples[i];
+    const std::size_t key_bytes = sample.key.size(), value_bytes = sample.value.size();
+    auto copy = std::make_unique<std::byte[]>(key_bytes + value_bytes);
+    if (value_bytes > 0) std::memcpy(copy.get(), sample.value.data(), value_bytes);
+    if (key_bytes > 0) std::memcpy(copy.get() + value_bytes, sample.key.data(), key_bytes);
+    sample.value = {copy.get(), value_bytes};
+    sample.key = {copy.get() + value_bytes, key_bytes};
+    delivery.copies.push_back(std::move(copy));
+  }
+}
+
+std::uint64_t EpochPipeline::epochs_done() const {
+  if (!epoch_) return options_.first_epoch;
+  return epoch_->order.epoch() + (step_ == epoch_->order.steps() ? 1 : 0);
+}
+
+std::string EpochPipeline::state() const {
+  OrderProgress now{.epoch = options_.first_epoch, .done = options_.done};
+  if (epoch_) {
+    now = {.epoch = epoch_->order.epoch(), .done = epoch_->before};
+    if (step_ == epoch_->order.steps()) {
+      now = {.epoch = now.epoch + 1, .done = {}};
+    } else if (step_ > 0) {
+      now.done.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = step_});
+    }
+  }
+  return write_state({.order = options_.order,
+                      .fingerprint = identity_,
+                      .entries = facts_.entries,
+                      .identity = identity_of_order_,
+                      .epoch = now.epoch,
+                      .iterations = iteration_,
+                      .segments = now.done});
+}
+
+}  // namespace forebay

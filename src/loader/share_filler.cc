@@ -1,0 +1,232 @@
+#include "loader/share_filler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "comm/values.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "forebay/error.hpp"
+#include "loader/packed_sample.hpp"
+
+namespace forebay {
+namespace {
+
+// Every wait looks up this often, for failures and for shutdown.
+constexpr std::chrono::milliseconds kSlice{50};
+// How long others compute is theirs to decide: waits for them end with a failure, or with the death
+// of a rank, which ends up on the board.
+constexpr std::chrono::hours kForever{24 * 365};
+
+/// What a rank says before each filling.
+struct Step {
+  bool has_load = false;
+  bool leaves = false;
+};
+
+/// The samples of a load, one after the other.
+class SampleCursor {
+ public:
+  explicit SampleCursor(const std::vector<Run>& runs) : runs_(runs) {}
+  std::uint64_t next() {
+    while (offset_ == runs_[run_].count) {
+      ++run_;
+      offset_ = 0;
+    }
+    return runs_[run_].first + offset_++;
+  }
+
+ private:
+  const std::vector<Run>& runs_;
+  std::size_t run_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace
+
+/// The body of the thread, and its data.
+class ShareFiller::Work {
+ public:
+  explicit Work(ShareFillerParts parts) : parts_(std::move(parts)) {
+    parts_.comm->set_timeout(kForever);
+    parts_.comm->set_interrupt([this] { check(); });
+  }
+
+  void run() {
+    try {
+      fill_all();
+      parts_.loads->end();
+      part();
+    } catch (const Error& error) {
+      fail(error);
+    } catch (const std::exception& error) {
+      fail(Error(ErrorKind::io, error.what()));
+    }
+  }
+  /// Without the parting: nobody else uses the communicator then.
+  void run_here() {
+    try {
+      fill_all();
+      parts_.loads->end();
+    } catch (const Error& error) {
+      fail(error);
+      check();
+      throw;
+    }
+  }
+
+  void note(bool leaves) {
+    const std::lock_guard lock(mutex_);
+    reads_done_ = true;
+    leaves_ = leaves_ || leaves;
+    changed_.notify_all();
+  }
+  std::uint64_t samples() const { return samples_; }
+
+ private:
+  void fill_all();
+  bool agree(bool has_load);
+  void fill_generation(const std::shared_ptr<const Load>& load);
+  void move(const Load& load);
+  void move_window(const Load& load, std::uint64_t window, SampleCursor& samples);
+  void wait_for_window(std::uint64_t window);
+  void part();
+  void fail(const Error& error);
+  void check() const {
+    if (parts_.comm->concurrent()) parts_.board->poll();
+    parts_.board->check();
+  }
+  bool leaves() const {
+    const std::lock_guard lock(mutex_);
+    return leaves_;
+  }
+  Trace* trace() const { return leaves() ? nullptr : parts_.trace; }
+
+  ShareFillerParts parts_;
+  std::uint64_t generation_ = 0;  ///< the next
+  bool all_leave_ = false;
+  std::atomic<std::uint64_t> samples_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reads_done_ = false;
+  bool leaves_ = false;
+};
+
+void ShareFiller::Work::fill_all() {
+  for (std::uint64_t number = 0; !all_leave_; ++number) {
+    parts_.feed->forget(number);
+    const auto load = parts_.feed->at(number);
+    if (!load) return;
+    if (load->last) {
+      while (agree(false)) fill_generation(nullptr);
+    } else if (agree(true)) {
+      fill_generation(load);
+    }
+  }
+}
+
+/// Whether any rank has something to fill in, and not all are leaving.
+bool ShareFiller::Work::agree(bool has_load) {
+  const auto all = gather_all(*parts_.comm, Step{has_load, leaves()});
+  all_leave_ = std::ranges::all_of(all, &Step::leaves);
+  return !all_leave_ && std::ranges::any_of(all, &Step::has_load);
+}
+
+void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load) {
+  if (generation_ > 0) {
+    const TraceSpan span(trace(), "swap", generation_);
+    parts_.exchange->begin();
+  }
+  parts_.loads->push({.generation = generation_, .load = load});
+  if (load) {
+    const TraceSpan span(trace(), "load", generation_);
+    move(*load);
+  }
+  const TraceSpan span(trace(), "open", generation_);
+  generation_ = parts_.exchange->open() + 1;
+}
+
+void ShareFiller::Work::move(const Load& load) {
+  SampleCursor samples(load.runs);
+  for (std::uint64_t window = load.begin; window < load.end; ++window) {
+    wait_for_window(window);
+    move_window(load, window, samples);
+    parts_.stage->release(0, window + 1);
+  }
+}
+
+void ShareFiller::Work::move_window(const Load& load, std::uint64_t window, SampleCursor& samples) {
+  HeldShare& share = parts_.exchange->filling();
+  const std::uint64_t count = parts_.feed->window(load, window).count;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const StageEntry& entry = parts_.stage->entry(window, i);
+    const std::uint64_t sample = samples.next();
+    if (entry.sample != sample) {
+      throw Error(ErrorKind::communication,
+                  fmt::format("the stage holds sample {} where {} belongs", entry.sample, sample),
+                  "this is a fault of Forebay: please report it");
+    }
+    const auto value = parts_.stage->value(entry), key = parts_.stage->key(entry);
+    pack_sample(value, key, share.take(packed_bytes(value.size(), key.size())));
+  }
+  samples_ += count;
+}
+
+void ShareFiller::Work::wait_for_window(std::uint64_t window) {
+  do {
+    check();
+  } while (!parts_.stage->wait_published(window, kSlice));
+}
+
+/// The shares must stay as long as any rank fetches from them.
+void ShareFiller::Work::part() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kSlice, [this] { return reads_done_; })) {
+    lock.unlock();
+    check();
+    lock.lock();
+  }
+  lock.unlock();
+  parts_.comm->barrier();
+}
+
+// What was given up because of a failure says less than that.
+void ShareFiller::Work::fail(const Error& error) {
+  if (!parts_.board->failed()) parts_.board->fail(error.within({.file = parts_.path}));
+  parts_.stage->wake();
+  parts_.loads->end();
+}
+
+ShareFiller::ShareFiller(ShareFillerParts parts, bool here)
+    : work_(std::make_shared<Work>(std::move(parts))) {
+  if (here) {
+    work_->run_here();
+  } else {
+    thread_ = HelperThread("fb-fill", Placement{},
+                           [work = work_](const std::stop_token&) { work->run(); });
+  }
+}
+
+void ShareFiller::reads_are_done() { work_->note(false); }
+
+bool ShareFiller::leave(std::chrono::milliseconds limit) {
+  work_->note(true);
+  if (!thread_.ended_within(limit)) return false;
+  thread_.stop();
+  return true;
+}
+
+void ShareFiller::abandon(std::chrono::milliseconds limit) {
+  if (leave(limit)) return;
+  log(LogLevel::warning, "a filling of the shares does not end: its thread is left behind");
+  thread_.abandon();
+}
+
+std::uint64_t ShareFiller::samples() const { return work_->samples(); }
+
+}  // namespace forebay

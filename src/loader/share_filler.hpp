@@ -1,0 +1,64 @@
+// The thread that moves what a rank has read into its share of the memory of all ranks:
+//
+//   reading thread:  |window 0|window 1|window 2| ...                      the stage
+//   this thread:      agree | move w 0 | move w 1 | .. | open | begin | agree | ...
+//                                                        all ranks together
+//
+// Before each filling the ranks agree on whether there is one: some may have more to load in an
+// epoch than others (they fill in nothing then), and a run may end early. A rank that wants no more
+// goes on filling for the others, until all ranks want no more.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "comm/failure_board.hpp"
+#include "core/placement.hpp"
+#include "exchange/exchange.hpp"
+#include "forebay/trace.hpp"
+#include "loader/opened_loads.hpp"
+#include "read/stage.hpp"
+
+namespace forebay {
+
+struct ShareFillerParts {
+  std::string path;
+  std::shared_ptr<Communicator> comm;  ///< of this thread alone
+  std::shared_ptr<FailureBoard> board;
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Stage> stage;  ///< of this rank alone
+  std::shared_ptr<LoadFeed> feed;
+  std::shared_ptr<OpenedLoads> loads;  ///< is told of each filling
+  Trace* trace = nullptr;              ///< not touched any more after leave()
+};
+
+/// Local but for the constructor, as its thread works with those of all other ranks.
+class ShareFiller {
+ public:
+  /// Starts the thread. Where `here`, does all of its work in this call instead, and throws what
+  /// fails on any rank.
+  ShareFiller(ShareFillerParts parts, bool here);
+  ShareFiller(const ShareFiller&) = delete;
+  ShareFiller& operator=(const ShareFiller&) = delete;
+
+  /// This rank fetches nothing more. Thread-safe.
+  void reads_are_done();
+  /// The same, and ends the thread as soon as all other ranks have said either. Tells whether they
+  /// did so within `limit`; if not, the thread goes on.
+  bool leave(std::chrono::milliseconds limit);
+  /// For when a failure has been published: waits at most `limit`, and leaves the thread behind if
+  /// that was not enough.
+  void abandon(std::chrono::milliseconds limit);
+
+  /// Samples that were moved into the share.
+  std::uint64_t samples() const;
+
+ private:
+  class Work;
+
+  std::shared_ptr<Work> work_;
+  HelperThread thread_;
+};
+
+}  // namespace forebay
