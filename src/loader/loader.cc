@@ -86,7 +86,7 @@ void Loader::decode(const Batch& batch, std::span<const std::span<std::byte>> fi
 void Loader::check() { pipeline_->check(); }
 void Loader::fail(const Error& error) { pipeline_->fail(error); }
 std::uint64_t Loader::entries() const { return pipeline_->entries(); }
-std::uint64_t Loader::epochs_done() const { return pipeline_->epochs_done(); }
+std::uint64_t Loader::epochs_done() const { return pipeline_->delivered_epochs(); }
 const Schema& Loader::schema() const { return pipeline_->schema(); }
 const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }

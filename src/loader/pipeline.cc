@@ -93,6 +93,7 @@ std::optional<Delivery> Pipeline::take_now() {
 Delivery Pipeline::take_next() {
   Delivery delivery = take();
   delivery.iteration = iteration_++;
+  delivery.epochs_done = epochs_done();
   held_.push_back({.iteration = delivery.iteration, .from = delivery.from});
   return delivery;
 }
@@ -100,6 +101,7 @@ Delivery Pipeline::take_next() {
 void Pipeline::count(const Delivery& delivery) {
   const auto lock = lock_order();
   if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
+  delivered_epochs_ = delivery.epochs_done;
   figures_.samples += delivery.samples.size();
   for (const Sample& sample : delivery.samples) {
     figures_.bytes_delivered += sample.value.size();

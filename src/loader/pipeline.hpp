@@ -57,7 +57,8 @@ class Pipeline : private BatchSource {
   void fail(const Error& error);
 
   std::uint64_t entries() const { return facts_.entries; }
-  virtual std::uint64_t epochs_done() const = 0;
+  /// By the batches that next() has given.
+  std::uint64_t delivered_epochs() const { return delivered_epochs_; }
   /// Throws usage when the order is another one.
   virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }
@@ -103,6 +104,8 @@ class Pipeline : private BatchSource {
   virtual std::optional<std::uint64_t> needed_end() const { return std::nullopt; }
   /// After all that was taken, also of batches that wait to be delivered.
   std::string state() const override = 0;
+  /// Likewise.
+  virtual std::uint64_t epochs_done() const = 0;
   /// What comes before `from` (as in Delivery) is held by no batch any more.
   virtual void let_go(std::uint64_t from) { stage_->release(local_rank_, from); }
 
@@ -199,6 +202,7 @@ class Pipeline : private BatchSource {
   unsigned decode_ahead_ = 0;       ///< what the memory allows of it
   std::uint64_t arrays_bytes_ = 0;  ///< of decoded batches of all ranks that share the stage
   SkippedList skipped_;
+  std::uint64_t delivered_epochs_ = 0;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();
   bool closed_ = false;

@@ -137,6 +137,7 @@ void Pipeline::open(Communicator& comm) {
   if (options_.decode) plan_decoding();
   make_order();
   make_stage();
+  delivered_epochs_ = epochs_done();
   make_stagger();
   collectively(*comm_, [&] { start(); });
   if (options_.decode) start_decoding();

@@ -28,6 +28,11 @@ std::size_t find_field(const Schema& schema, const std::string& given, std::stri
               {.file = dataset});
 }
 
+LoaderOptions decoded(LoaderOptions options) {
+  options.decode = true;
+  return options;
+}
+
 template <typename T>
 T load(const std::byte* from) {
   T value;
@@ -56,11 +61,10 @@ BatchReader::BatchReader(const std::shared_ptr<Communicator>& comm, const std::s
                          const LoaderOptions& options, const FieldNames& names, Trace* trace)
     : dataset_(dataset),
       task_(names.task),
-      loader_(Loader::open(comm, dataset, options, trace)),
+      loader_(Loader::open(comm, dataset, decoded(options), trace)),
       next_iteration_(options.first_iteration) {
   // The schema is the same everywhere, and so is what this throws.
   find_fields(names);
-  fields_.resize(loader_.schema().fields.size());
 }
 
 void BatchReader::find_fields(const FieldNames& names) {
@@ -107,29 +111,21 @@ void BatchReader::check_target() const {
 std::uint64_t BatchReader::targets() const { return target_field().elements(); }
 
 bool BatchReader::next() {
+  release();
   batch_ = loader_.next();
   if (batch_) ++next_iteration_;
   return batch_.has_value();
 }
 
-void BatchReader::decode(std::uint64_t classes) {
-  count_ = batch_->samples().size();
-  std::vector<std::span<std::byte>> spans;
-  for (std::size_t i = 0; i < fields_.size(); ++i) {
-    fields_[i].resize(count_ * loader_.schema().fields[i].bytes());
-    spans.emplace_back(fields_[i]);
-  }
-  loader_.decode(*batch_, spans);
+void BatchReader::read(std::uint64_t classes) {
   task_ == Task::classify ? read_labels(classes) : read_targets();
-  first_position_ = count_ == 0 ? 0 : batch_->samples().front().global;
-  batch_.reset();
 }
 
 void BatchReader::read_labels(std::uint64_t classes) {
   const Field& label = target_field();
   labels_.clear();
   for (const Sample& sample : batch_->samples()) {
-    const std::byte* from = fields_[target_].data() + labels_.size() * label.bytes();
+    const std::byte* from = batch_->field(target_).data() + labels_.size() * label.bytes();
     labels_.push_back(load_integer(label.type, from));
     if (labels_.back() >= 0 && static_cast<std::uint64_t>(labels_.back()) < classes) continue;
     const std::string_view key(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
@@ -144,23 +140,22 @@ void BatchReader::read_labels(std::uint64_t classes) {
 void BatchReader::read_targets() {
   const Field& target = target_field();
   const std::size_t size = size_of(target.type);
-  targets_.resize(count_ * target.elements());
+  targets_.resize(count() * target.elements());
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const std::byte* from = fields_[target_].data() + i * size;
+    const std::byte* from = batch_->field(target_).data() + i * size;
     targets_[i] = target.type == ElementType::f32 ? load<float>(from)
                                                   : static_cast<float>(load<double>(from));
   }
 }
 
 TrainingBatch BatchReader::batch_before(std::uint64_t end) const {
-  // A rank's share of a batch lies in one row of positions.
-  const std::uint64_t left = end > first_position_ ? end - first_position_ : 0;
-  return first(static_cast<std::size_t>(std::min<std::uint64_t>(count_, left)));
+  const auto behind = std::ranges::lower_bound(batch_->samples(), end, {}, &Sample::global);
+  return first(static_cast<std::size_t>(behind - batch_->samples().begin()));
 }
 
 TrainingBatch BatchReader::first(std::size_t count) const {
   TrainingBatch batch{.count = count,
-                      .inputs = std::span(fields_[input_]).first(count * input_field().bytes()),
+                      .inputs = batch_->field(input_).first(count * input_field().bytes()),
                       .type = input_field().type,
                       .shape = shape_,
                       .labels = {},

@@ -1,5 +1,5 @@
-// A loader of samples to learn from: each batch decoded into one array of inputs and one of what
-// the network is to say of them.
+// A loader of samples to learn from: each batch as one array of inputs and one of what the network
+// is to say of them. Threads of the loader decode the next batches while this one is learned from.
 //
 // To classify, it asks a data set for a field "image" (channel, height, width, or height, width)
 // and a scalar integer field "label"; to regress, for a field "x" of any shape and a field "y" of
@@ -45,14 +45,19 @@ class BatchReader {
   /// The iteration that next() will deliver.
   std::uint64_t next_iteration() const { return next_iteration_; }
 
-  /// Waits for the next batch; false after the last. Collective.
+  /// Waits for the next batch; false after the last. Collective. Throws corrupt for values that do
+  /// not decode, naming sample and key.
   bool next();
-  /// Decodes the batch and releases it. Throws corrupt for values that do not decode, unsupported
-  /// for labels outside [0, classes), naming sample and key.
-  void decode(std::uint64_t classes);
+  /// Gives the batch back, whose buffer others may be waiting for.
+  void release() { batch_.reset(); }
+  /// Makes labels or targets of the batch. Throws unsupported for labels outside [0, classes),
+  /// naming sample and key.
+  void read(std::uint64_t classes);
 
-  /// The decoded batch, empty where this rank's share is. Valid until the next decode().
-  TrainingBatch batch() const { return first(count_); }
+  /// Samples of the batch; 0 where this rank's share is empty, and where there is no batch.
+  std::size_t count() const { return batch_ ? batch_->samples().size() : 0; }
+  /// The batch, after read(); valid until it is released.
+  TrainingBatch batch() const { return first(count()); }
   /// The same without the samples from global position `end` on. For the strided order.
   TrainingBatch batch_before(std::uint64_t end) const;
 
@@ -73,12 +78,9 @@ class BatchReader {
   std::size_t input_ = 0;  ///< number of the field
   std::size_t target_ = 0;
   std::optional<Batch> batch_;
-  std::size_t count_ = 0;  ///< samples of the decoded batch
-  std::vector<std::vector<std::byte>> fields_;
   std::vector<std::int64_t> labels_;
   std::vector<float> targets_;
   std::uint64_t next_iteration_ = 0;
-  std::uint64_t first_position_ = 0;  ///< of the decoded batch
 };
 
 }  // namespace forebay

@@ -1,9 +1,9 @@
 // Where the time of a training run went, in the categories of the papers.
 //
-//   read            waited for data: exposed I/O
+//   read            waited for data, or for threads that decode them: exposed I/O
 //   skew            waited for slower ranks before the exchange of gradients began (only known when
 //                   measured, else part of parameter sync) and while loading
-//   decode          stored values into pixels and labels
+//   decode          labels and targets out of decoded fields
 //   forward         loss of the batch, input conversion included
 //   backward        gradients
 //   parameter sync  all-reduce of the gradients

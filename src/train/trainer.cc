@@ -212,7 +212,8 @@ bool Trainer::step() {
                     Where{.rank = comm_->rank()});
   }
   if (failure) network_->loss() = std::numeric_limits<float>::quiet_NaN();
-  const std::uint64_t samples = training_set_->batch().count;
+  const std::uint64_t samples = failure ? 0 : training_set_->count();
+  training_set_->release();
   const std::uint64_t all_samples = exchange(samples);
   if (!std::isfinite(network_->loss())) fail_together(failure);
   if (all_samples > 0) {
@@ -232,7 +233,7 @@ bool Trainer::compute() {
   }
   {
     const PhaseTimer time = timer(Phase::decode);
-    training_set_->decode(options_.classes);
+    training_set_->read(options_.classes);
   }
   const TrainingBatch batch = training_set_->batch();
   if (batch.count == 0) {
@@ -328,10 +329,11 @@ TestScore Trainer::test() {
   collectively(*comm_, [&] {
     for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
       test_set_->next();
-      test_set_->decode(options_.classes);
+      test_set_->read(options_.classes);
       const Score score = network_->evaluate(test_set_->batch_before(end));
       mine.loss += score.loss;
       mine.correct += score.correct;
+      test_set_->release();
     }
   });
   Score all;
