@@ -90,9 +90,11 @@ void ReadBuffer::Work::read(const WantedBatch& batch, const std::stop_token& sto
   for (std::size_t done = 0; done < batch.wanted.size() && !stopping();) {
     const std::size_t count = assign(batch, done, stop);
     const auto part = std::span(batch.wanted).subspan(done, count);
-    {
-      const TraceSpan span(stopping() ? nullptr : trace_, "fetch", batch.generation);
-      exchange_->fetch(batch.generation, part, to_, stopping);
+    const std::int64_t begin = now_ns();
+    exchange_->fetch(batch.generation, part, to_, stopping);
+    // A fetch that stop() has not waited for may end after the trace.
+    if (trace_ != nullptr && !stopping()) {
+      trace_->add_span("fetch", begin, now_ns(), batch.generation);
     }
     done += count;
     const std::lock_guard lock(mutex_);

@@ -104,7 +104,7 @@ class ShareFiller::Work {
     const std::lock_guard lock(mutex_);
     return leaves_;
   }
-  Trace* trace() const { return leaves() ? nullptr : parts_.trace; }
+  void trace(const char* what, std::int64_t begin_ns, std::uint64_t generation) const;
 
   ShareFillerParts parts_;
   std::uint64_t generation_ = 0;  ///< the next
@@ -138,17 +138,29 @@ bool ShareFiller::Work::agree(bool has_load) {
 }
 
 void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load) {
-  if (generation_ > 0) {
-    const TraceSpan span(trace(), "swap", generation_);
+  const std::uint64_t generation = generation_;
+  std::int64_t begin = now_ns();
+  if (generation > 0) {
     parts_.exchange->begin();
+    trace("swap", begin, generation);
   }
-  parts_.loads->push({.generation = generation_, .load = load});
+  parts_.loads->push({.generation = generation, .load = load});
   if (load) {
-    const TraceSpan span(trace(), "load", generation_);
+    begin = now_ns();
     move(*load);
+    trace("load", begin, generation);
   }
-  const TraceSpan span(trace(), "open", generation_);
+  begin = now_ns();
   generation_ = parts_.exchange->open() + 1;
+  trace("open", begin, generation);
+}
+
+// Not as a TraceSpan: leave() may come in the middle of the span, and the trace may end after it.
+void ShareFiller::Work::trace(const char* what, std::int64_t begin_ns,
+                              std::uint64_t generation) const {
+  const std::lock_guard lock(mutex_);
+  if (parts_.trace == nullptr || leaves_) return;
+  parts_.trace->add_span(what, begin_ns, now_ns(), generation);
 }
 
 void ShareFiller::Work::move(const Load& load) {

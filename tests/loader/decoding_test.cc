@@ -110,7 +110,7 @@ TEST(Decoding, ChangesNothingButTheForm) {
   std::set<std::uint64_t> bad;
   while (bad.size() < 30) bad.insert(pick(0, 100));
   all.push_back(std::make_unique<DecodedData>(folder.file("bad"), 101, bad));
-  for (std::uint64_t round = 0; round < 60 * static_cast<std::uint64_t>(test::test_scale());
+  for (std::uint64_t round = 0; round < 40 * static_cast<std::uint64_t>(test::test_scale());
        ++round) {
     const int ranks = static_cast<int>(pick(1, 5));
     const int ranks_per_node = static_cast<int>(pick(0, 3));

@@ -106,7 +106,7 @@ TEST_P(DrawResume, TheSameRanksGoOnIdentically) {
 }
 
 TEST_P(DrawResume, StoppingAfterEveryBatchChangesNothing) {
-  LoaderOptions options = this->options(10);
+  LoaderOptions options = this->options(10 * GetParam().reuse);  // as many batches in all cases
   options.epochs = 2;
   stretch(2, options, kToTheEnd);
   const Delivered whole = delivered_;

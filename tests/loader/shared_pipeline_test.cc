@@ -147,7 +147,7 @@ TEST(SharedPipeline, DeliversWhatTheOrderSays) {
   };
   RandomChoice choice(11);
   int opened = 0;
-  for (std::size_t round = 0; round < 160 * static_cast<std::size_t>(test::test_scale()); ++round) {
+  for (std::size_t round = 0; round < 28 * static_cast<std::size_t>(test::test_scale()); ++round) {
     const DrawData& data = all[choice.one_in(4) ? choice.number(3, 4) : choice.number(0, 2)];
     int ranks = static_cast<int>(choice.number(1, 8));
     const Way way = kWays[round % std::size(kWays)];
@@ -159,7 +159,7 @@ TEST(SharedPipeline, DeliversWhatTheOrderSays) {
     expect_right_samples(data, ranks, per_node, options, !in_place);
     if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
   }
-  EXPECT_GT(opened, 90);
+  EXPECT_GT(opened, 15);
 }
 
 LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {

@@ -29,7 +29,8 @@ TEST(LoaderStorage, FaultsOfAPluginReachAllRanks) {
   load_storage_plugin(plugin("none"));
   run_ranks(4, 2, [](const auto& comm) {
     const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(300).values(5000));
-    const std::string batches = "batch=16,epochs=1,coalesce=2,stage-bytes=64MiB,";
+    // So many epochs that no rank is through before it hears of another one's failure.
+    const std::string batches = "batch=16,epochs=1000,coalesce=2,stage-bytes=64MiB,";
     const auto fails = [&](const std::string& url, const std::string& rest,
                            const std::string& text) {
       test::expect_error(comm, url, batches + rest, text);

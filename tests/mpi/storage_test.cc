@@ -73,7 +73,8 @@ TEST(MpiPlugin, FaultsReachAllRanks) {
   const auto world = test::world();
   load_storage_plugin(plugin("none"));
   const test::CommonDatabase data(*world, test::LmdbBuilder().in_order(300).values(5000));
-  const std::string options = "batch=16,epochs=1,coalesce=2,stage-bytes=64MiB";
+  // So many epochs that no rank is through before it hears of another one's failure.
+  const std::string options = "batch=16,epochs=1000,coalesce=2,stage-bytes=64MiB";
   test::expect_error(world, "test://throws:" + data.path(), options, "threw an exception");
   test::expect_error(world, "test://fails:" + data.path(), options, "failed to read");
   test::expect_error(world, "test://short:" + data.data_file(), options, "the file ends at");
