@@ -71,7 +71,8 @@ void DecodeLine::take(Lock& lock) {
     at_end_ = !needed;
     if (!needed) return;
     if (!source_.published(*needed)) return wait_for_data(*needed, lock);
-    add(source_.take_next(), std::move(*state_));
+    Delivery delivery = source_.take_next();  // may throw, and the state must stay then
+    add(std::move(delivery), std::move(*state_));
   } catch (const Error& error) {
     // A reader that has left is the consumer's to meet, if it ever wants more.
     if (error.kind() == ErrorKind::cancelled) {

@@ -237,8 +237,10 @@ TEST_F(DecodeLineTest, WantOfMemoryIsAFailureToo) {
   source_.lacks_memory_at = 1;
   start(4);
   allow(10, 10);
+  EXPECT_TRUE(takes(1));
   EXPECT_EQ(pop(), 0U);
   EXPECT_TRUE(fails());
+  EXPECT_EQ(state(), "1");
 }
 
 TEST_F(DecodeLineTest, EndsWhileItWaitsForData) {
