@@ -81,23 +81,28 @@ std::vector<FieldChoice> parse_fields(const std::string& fields, const std::stri
   return choices;
 }
 
+std::vector<std::string> expand(const std::string& files) {
+  if (storage_has(files)) return {files};
+  std::vector<std::string> found;
+  for (const std::string& part : split(files, ',')) {
+    if (storage_has(part)) {
+      found.push_back(part);
+    } else {
+      add_matches(part, found);
+    }
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<std::string> find_files(const std::string& text) {
+  return expand(text.substr(0, end_of_files(text)));
+}
 
 DatasetFiles find_dataset_files(const std::string& text) {
   const std::size_t end = end_of_files(text);
-  const std::string files = text.substr(0, end);
-  DatasetFiles result;
-  if (storage_has(files)) {
-    result.files.push_back(files);
-  } else {
-    for (const std::string& part : split(files, ',')) {
-      if (storage_has(part)) {
-        result.files.push_back(part);
-      } else {
-        add_matches(part, result.files);
-      }
-    }
-  }
+  DatasetFiles result{.files = expand(text.substr(0, end)), .fields = {}};
   if (end < text.size()) result.fields = parse_fields(text.substr(end + 1), text);
   return result;
 }

@@ -25,8 +25,10 @@ struct DatasetFiles {
   std::vector<FieldChoice> fields;  ///< empty: all
 };
 
-/// Throws not_found for a file that does not exist or a pattern without a match, usage for fields
-/// that make no sense.
+/// The files of a data set, whatever is written about their fields. Throws not_found for a file
+/// that does not exist or a pattern without a match.
+std::vector<std::string> find_files(const std::string& text);
+/// Throws the same, and usage for fields that make no sense.
 DatasetFiles find_dataset_files(const std::string& text);
 
 /// `stored` with everything that a schema's text form cannot hold replaced: "a/b c" is "a.b_c".

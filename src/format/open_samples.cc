@@ -77,14 +77,20 @@ std::unique_ptr<SampleSource> open_as(const std::string& format, const std::stri
               "use one of auto, hdf5, npy, cifar10, raw", {.file = text});
 }
 
+/// Then the error about one of them says more than that there is no file of the whole name.
+bool begins_a_list(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  return comma != std::string::npos && storage_has(text.substr(0, comma));
+}
+
 }  // namespace
 
 std::string recognize_samples(const std::string& text) {
   try {
-    return format_of(find_dataset_files(text).files.front());
+    return format_of(find_files(text).front());
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
-    if (error.kind() == ErrorKind::io) throw;
+    if (error.kind() == ErrorKind::io || begins_a_list(text)) throw;
     return {};
   }
 }

@@ -8,6 +8,8 @@ namespace {
 
 // The wait for data looks up this often, for shutdown and for batches to decode.
 constexpr std::chrono::milliseconds kSlice{100};
+// What is thrown and no Error of ours is for want of memory.
+constexpr const char* kRemedy = "lower --batch or --decode-ahead";
 
 }  // namespace
 
@@ -54,7 +56,7 @@ void DecodeLine::decode(Entry& entry, Lock& lock) {
   } catch (const Error& thrown) {
     error = thrown;
   } catch (const std::exception& thrown) {
-    error = Error(ErrorKind::io, thrown.what(), "lower --batch or --decode-ahead");
+    error = Error(ErrorKind::io, thrown.what(), kRemedy);
   }
   lock.lock();
   entry.error = std::move(error);
@@ -69,7 +71,8 @@ void DecodeLine::take(Lock& lock) {
     at_end_ = !needed;
     if (!needed) return;
     if (!source_.published(*needed)) return wait_for_data(*needed, lock);
-    add(source_.take_next(), std::move(*state_));
+    Delivery delivery = source_.take_next();  // may throw, and the state must stay then
+    add(std::move(delivery), std::move(*state_));
   } catch (const Error& error) {
     // A reader that has left is the consumer's to meet, if it ever wants more.
     if (error.kind() == ErrorKind::cancelled) {
@@ -77,6 +80,8 @@ void DecodeLine::take(Lock& lock) {
     } else {
       failure_ = error;
     }
+  } catch (const std::exception& error) {
+    failure_ = Error(ErrorKind::io, error.what(), kRemedy);
   }
 }
 

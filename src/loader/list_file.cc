@@ -18,9 +18,10 @@ std::uint64_t parse_id(const std::string& word, std::uint64_t line, const std::s
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, id);
   if (error == std::errc() && stop == end) return id;
-  throw Error(ErrorKind::usage,
-              fmt::format("line {} of the list has '{}', which is no sample id", line, word),
-              "write ids as decimal numbers, with white space between them", {.file = path});
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("line {} of the list has '{}', which is no sample id", line, printable_key(word)),
+      "write ids as decimal numbers, with white space between them", {.file = path});
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ double parse_ratio(std::string_view text) {
 const std::array kEntries = {
     OptionEntry{
         {"order", "NAME",
-         "strided (default), grouped, shuffled, in_memory, listed; all but the first are "
-         "new in every epoch"},
+         "strided (default), listed; or, new in every epoch, grouped, shuffled, in_memory"},
         [](LoaderOptions& o, std::string_view t) { o.order = parse_name("order", t, kOrders); },
         [](const LoaderOptions& o) { return std::string(to_string(o.order)); }},
     OptionEntry{{"seed", "N", "of the order: the same seed gives the same one (default 0)"},

@@ -38,12 +38,16 @@ ShareMemory divide_budget(const ShareNeeds& needs) {
   ShareMemory memory;
   const auto windows = static_cast<std::uint64_t>(needs.windows);
   const auto mean = static_cast<std::uint64_t>(needs.sizes.mean) + 1;
-  const std::uint64_t area = std::min(kLargestWindow, needs.budget_bytes / 8 / windows);
-  memory.stage_bytes = area * windows;
   const auto stored = static_cast<std::uint64_t>(needs.stored_bytes);
   std::uint64_t in_stage = std::max(2 * stored, needs.sizes.largest) + kEntryBytes;
   if (needs.scattered) in_stage = std::max(in_stage, needs.sizes.largest + kPage);
-  memory.window_samples = std::max<std::uint64_t>(area / in_stage, 1);
+  // Windows are kept short. A sample must fit, though, and larger ones than those that were looked
+  // at should, at least where the budget is large.
+  const std::uint64_t budget = needs.budget_bytes / windows;
+  const std::uint64_t usual = std::min(kLargestWindow, budget / 8);
+  const std::uint64_t area = std::max({usual, std::min(in_stage, budget / 4), budget / 16});
+  memory.stage_bytes = area * windows;
+  memory.window_samples = std::max<std::uint64_t>(usual / in_stage, 1);
   const std::uint64_t batches =
       (windows + 1) * needs.batch_share * (mean + kEntryBytes) + 2 * needs.sizes.largest;
   memory.ring_bytes = std::min(std::max(kRing, batches), needs.budget_bytes / 4);

@@ -18,6 +18,8 @@ constexpr int kMostGenerations = 16;
 // Samples that are looked at to learn how large they are, over all ranks, and by each at least.
 constexpr std::uint64_t kLookedAt = 64;
 constexpr std::uint64_t kLeastLookedAt = 4;
+// What a file takes for samples, over what they are: pages, headers, and empty room.
+constexpr double kMostPadding = 4;
 constexpr std::chrono::seconds kLongestGoodbye{5};
 constexpr std::chrono::seconds kLongestEnd{3};
 constexpr std::uint64_t kAllGenerations = UINT64_MAX - 1;
@@ -120,7 +122,10 @@ void SharedPipeline::look_at_samples(SampleSizes& sizes) {
       sizes.largest = std::max(sizes.largest, bytes);
     });
   }
-  if (count > 0) sizes.mean = static_cast<double>(all) / static_cast<double>(count);
+  if (count == 0) return;
+  // Where the file is far larger than they make believe, large ones were missed.
+  const double seen = static_cast<double>(all) / static_cast<double>(count);
+  if (sizes.mean < kMostPadding * seen) sizes.mean = seen;
 }
 
 void SharedPipeline::make_exchange() {

@@ -62,7 +62,7 @@ void require_grouped(const OrderOptions& options) {
 void require_in_memory(const OrderOptions& options) {
   require_usage(std::isfinite(options.ratio) && options.ratio > 0 && options.ratio <= 1,
                 fmt::format("a memory ratio of {} makes no sense", options.ratio),
-                "give --ratio a number above 0 and at most 1");
+                "give the memory ratio a number above 0 and at most 1");
   if (!options.bounds) {
     require_usage(options.group <= options.entries,
                   fmt::format("a group of {} is larger than the data set of {} samples",

@@ -54,7 +54,7 @@ RoundPlan plan_rounds(const OrderOptions& options) {
   throw Error(ErrorKind::usage,
               fmt::format("a memory ratio of {} holds {} of {} samples, less than one unit",
                           options.ratio, in_memory, options.entries),
-              "raise --ratio, or make units smaller with --group");
+              "raise the ratio, or make units smaller with --group");
 }
 
 }  // namespace forebay

@@ -63,8 +63,10 @@ void SampleSetReader::read(const WindowPart& part, const std::optional<WindowPar
     bring(*current_, next);
   } catch (const Error& error) {
     parts_.bulk->cancel();
-    // A file that was cut ends too early: that it was changed is the true cause.
-    if (error.kind() == ErrorKind::io) parts_.source->check_unchanged();
+    // A file that was cut ends too early, and one that is written to does not decode: that it was
+    // changed is the true cause.
+    const bool of_bytes = error.kind() == ErrorKind::io || error.kind() == ErrorKind::corrupt;
+    if (of_bytes) parts_.source->check_unchanged();
     throw;
   } catch (...) {
     parts_.bulk->cancel();

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <thread>
 
 namespace forebay {
@@ -116,7 +117,10 @@ class FakeSource final : public BatchSource {
     if (taken >= reachable) return std::nullopt;
     return taken + 1;
   }
-  Delivery take_next() override { return values_.batch(taken++, 5); }
+  Delivery take_next() override {
+    if (lacks_memory_at == taken) throw std::bad_alloc();
+    return values_.batch(taken++, 5);
+  }
   std::string state() const override { return std::to_string(taken.load()); }
   bool published(std::uint64_t end) const override { return end <= in_stage; }
   void wait_published(std::uint64_t end, milliseconds limit) override {
@@ -128,6 +132,7 @@ class FakeSource final : public BatchSource {
   std::atomic<std::uint64_t> reachable = 0;
   std::atomic<std::uint64_t> in_stage = 0;
   std::atomic<std::uint64_t> fails_at = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> lacks_memory_at = ~std::uint64_t{0};
   std::atomic<bool> closed = false;
 
  private:
@@ -168,6 +173,15 @@ class DecodeLineTest : public testing::Test {
   std::string state() {
     const auto lock = line_->lock();
     return line_->state();
+  }
+
+  bool fails() {
+    for (int i = 0; i < 5000; ++i) {
+      std::this_thread::sleep_for(milliseconds(1));
+      const auto lock = line_->lock();
+      if (line_->failure()) return true;
+    }
+    return false;
   }
 
   FakeSource source_;
@@ -214,13 +228,19 @@ TEST_F(DecodeLineTest, AFailureWaitsUntilWhatCameBeforeIsGivenOut) {
   EXPECT_TRUE(takes(2));
   EXPECT_EQ(pop(), 0U);
   EXPECT_EQ(pop(), 1U);
-  for (int i = 0; i < 5000; ++i) {
-    const auto lock = line_->lock();
-    if (line_->failure()) break;
-  }
+  EXPECT_TRUE(fails());
   const auto lock = line_->lock();
   EXPECT_TRUE(line_->empty());
-  EXPECT_TRUE(line_->failure());
+}
+
+TEST_F(DecodeLineTest, WantOfMemoryIsAFailureToo) {
+  source_.lacks_memory_at = 1;
+  start(4);
+  allow(10, 10);
+  EXPECT_TRUE(takes(1));
+  EXPECT_EQ(pop(), 0U);
+  EXPECT_TRUE(fails());
+  EXPECT_EQ(state(), "1");
 }
 
 TEST_F(DecodeLineTest, EndsWhileItWaitsForData) {

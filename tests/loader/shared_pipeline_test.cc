@@ -218,6 +218,27 @@ TEST(SharedPipeline, ARoundIsReadOnceAnEpoch) {
   EXPECT_GT(near, 1200U * 3000 / 4);
 }
 
+TEST(SharedPipeline, SamplesLargerThanAUsualWindowAreHeldToo) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(3).values(17 << 20));
+  for (const double ratio : {1., 0.5}) {
+    LoaderOptions options = in_memory(2, ratio);
+    options.group = 1;
+    options.stage_bytes = std::uint64_t{1} << 30;
+    expect_right_samples(data, 2, 0, options, false);
+  }
+}
+
+TEST(SharedPipeline, AFewLargeSamplesAmongManySmallOnesAreHeldToo) {
+  TemporaryFolder folder;
+  std::vector<std::size_t> sizes(300, 100);
+  for (const std::size_t i : {155, 156, 157}) sizes[i] = 8 << 20;  // none that is looked at
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(600).value_sizes(sizes));
+  LoaderOptions options = in_memory(16);
+  options.stage_bytes = std::uint64_t{2} << 30;
+  expect_right_samples(data, 2, 0, options, false);
+}
+
 TEST(SharedPipeline, BatchesLongerThanTheReadBufferAreWhole) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(60).values(50'000, 90'000));

@@ -393,10 +393,17 @@ std::string failure_after(const DrawData& data, const LoaderOptions& options,
   return messages[0];
 }
 
+void grow(const std::string& path) { std::ofstream(path, std::ios::app) << "more"; }
+void cut(const std::string& path) { std::filesystem::resize_file(path, 4096); }
+void garble(const std::string& path) {
+  const auto size = std::filesystem::file_size(path);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << std::string(size, '\xff');
+}
+
 TEST(SampleSets, AFileThatChangesWhileOpenFailsOnAllRanks) {
   for (const ReadEngine engine : {ReadEngine::pread, ReadEngine::mmap, ReadEngine::uring}) {
     for (const OrderName order : {OrderName::strided, OrderName::shuffled}) {
-      for (const bool cut : {false, true}) {
+      for (const auto change : {grow, cut, garble}) {
         TemporaryFolder folder;
         const DrawData data = hdf5_data(folder, "d", {kNative, kZipped}, {600});
         LoaderOptions options{.batch = 9};
@@ -404,11 +411,7 @@ TEST(SampleSets, AFileThatChangesWhileOpenFailsOnAllRanks) {
         options.window = 1;
         options.engine = engine;
         options.coalesce = order == OrderName::strided ? 1 : 0;
-        EXPECT_THAT(failure_after(data, options,
-                                  [&] {
-                                    if (cut) return std::filesystem::resize_file(data.path(), 4096);
-                                    std::ofstream(data.path(), std::ios::app) << "more";
-                                  }),
+        EXPECT_THAT(failure_after(data, options, [&] { change(data.path()); }),
                     testing::AllOf(HasSubstr("changed"), HasSubstr(data.path())));
       }
     }

@@ -103,6 +103,24 @@ TEST(DatasetFiles, MeaninglessTextIsRefused) {
   EXPECT_EQ(error_from([&] { find_dataset_files(""); }).kind(), ErrorKind::not_found);
 }
 
+TEST(OpenSamples, BadFieldsDoNotHideWhatTheFilesAre) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("data_batch_1.bin"), std::vector<std::byte>(3073));
+  for (const char* fields : {"", "#image", "#image=", "#=label", "#image,"}) {
+    EXPECT_EQ(recognize_samples(folder.file("data_batch_1.bin") + fields), "cifar10") << fields;
+  }
+}
+
+TEST(OpenSamples, AFileThatAListLacksIsNamed) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("a"), {});
+  const std::string missing = folder.file("b");
+  const Error error = error_from([&] { recognize_samples(folder.file("a") + "," + missing); });
+  EXPECT_EQ(error.kind(), ErrorKind::not_found);
+  EXPECT_EQ(error.where().file, missing);
+  EXPECT_EQ(recognize_samples(missing + "," + missing), "") << "perhaps the name of one";
+}
+
 TEST(OpenSamples, UnknownFilesAreRefusedWithAdvice) {
   const TemporaryFolder folder;
   write_bytes(folder.file("b"), counting_bytes(30));
