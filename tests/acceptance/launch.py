@@ -34,6 +34,16 @@ _CLONE_NEWNS = 0x00020000
 private_shared_memory = False
 
 
+def some(cases, every, on_mpich=None):
+    """All cases in the long run; of the short one every `every`-th, and on MPICH, where a start takes
+    twice as long and little differs, every `on_mpich`-th."""
+    if SCALE > 1:
+        every = 1
+    elif FLAVOUR == "mpich":
+        every = on_mpich or every
+    return list(cases)[::every]
+
+
 @dataclass
 class Result:
     code: int
