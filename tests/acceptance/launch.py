@@ -238,4 +238,6 @@ def main():
     if not os.access(COMMAND, os.X_OK):
         sys.exit(f"{COMMAND}: no executable; set FOREBAY_COMMAND")
     use_private_shared_memory()
+    # Shells start what runs in the background with the signal ignored, and commands inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)

@@ -37,7 +37,7 @@ TEST(MpiIo, ReadsAreDoneInRoundsOfAnySize) {
   }
   path = broadcast_text(*world, path, 0);
   for (const std::uint64_t round_bytes :
-       {std::uint64_t{7}, std::uint64_t{1000}, MpiFile::kRoundBytes}) {
+       {std::uint64_t{61}, std::uint64_t{1000}, MpiFile::kRoundBytes}) {
     MpiFile file(std::static_pointer_cast<MpiCommunicator>(world->split(0, world->rank())), path,
                  round_bytes);
     const auto me = static_cast<std::uint64_t>(world->rank());
