@@ -14,8 +14,8 @@
 // of Lee et al. (paper 003, III). Epochs follow each other until a limit ends the run.
 // Where samples come out of the memory of all ranks (in_memory, LoaderOptions::hold, reuse across
 // ranks; DeepIO, paper 004, III), they are fetched ahead of use into a read buffer, and a batch
-// points into that. Ranks then need each other: one that is destroyed serves the others on for up to
-// 5 seconds, after which those that still want data get the cancelled error.
+// points into that. Ranks then need each other: one that is destroyed serves the others on for up
+// to 5 seconds, after which those that still want data get the cancelled error.
 //
 // Errors are collective: when one rank fails, every rank's next call throws the same Error within
 // one window or 5 seconds. After that the loader only wants to be destroyed.
