@@ -1,6 +1,11 @@
 #include "comm/mpi_remote_memory.hpp"
 
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <numeric>
 #include <utility>
 
@@ -8,6 +13,7 @@
 #include "comm/mpi_error.hpp"
 #include "comm/mpi_one_sided.hpp"
 #include "comm/mpi_two_sided.hpp"
+#include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
 
@@ -15,6 +21,7 @@ namespace forebay {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
 
 /// Parts begin at pages, so that each lies in the memory of the core that fills it.
 std::size_t part_bytes(std::uint64_t bytes) {
@@ -38,6 +45,27 @@ std::shared_ptr<MpiWindow> try_window(MpiCommunicator& comm, std::string& fault,
   const auto first = std::ranges::find(faulty, 0) - faulty.begin();
   fault = broadcast_text(comm, mine, static_cast<int>(first));
   return nullptr;
+}
+
+// Where "nodes" are one machine in truth, MPI takes its windows from /dev/shm, and takes no pages
+// before they are touched: who touches the first that is missing would die of SIGBUS.
+void back(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t begin = first / page * page;
+  const std::uintptr_t end = (first + memory.size() + page - 1) / page * page;
+  const std::uint64_t free = free_shared_memory();
+  int status = 0;
+  do {
+    status = madvise(memory.data() - (first - begin), end - begin, kPopulateWrite);
+  } while (status != 0 && errno == EINTR);
+  // Kernels before 5.14 cannot tell (EINVAL).
+  if (status == 0 || (errno != EFAULT && errno != ENOMEM)) return;
+  throw Error(ErrorKind::io,
+              fmt::format("shared memory is full: {} more bytes are needed, {} are free",
+                          end - begin, free),
+              "make /dev/shm larger (mount -o remount,size=...), or hold less");
 }
 
 }  // namespace
@@ -91,7 +119,8 @@ void MpiRemoteMemory::share_on_node(Communicator& node, SharedMemoryKind kind) {
 }
 
 void MpiRemoteMemory::reserve(std::size_t offset, std::size_t size) {
-  if (shared_) shared_->reserve(begin_ + MpiWindow::kHead + offset, size);
+  if (shared_) return shared_->reserve(begin_ + MpiWindow::kHead + offset, size);
+  back(mine_.subspan(offset, size));
 }
 
 void MpiRemoteMemory::open_to_other_nodes() {

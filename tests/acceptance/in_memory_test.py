@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`forebay samples` where samples come out of the memory of all ranks: right on any layout of nodes,
 refused where they do not fit, and gone with all of it when a rank dies or the job is told to end.
+
+The short run draws from the products of flags, layouts and victims so that each of them occurs.
 """
 
 import collections
@@ -15,9 +17,16 @@ import liblmdb
 LIMIT = 10
 RANKS = 4
 LAYOUTS = ({}, {"FOREBAY_RANKS_PER_NODE": 1}, {"FOREBAY_RANKS_PER_NODE": 2})
+ONE_NODE, ONE_EACH, NODES_OF_TWO = LAYOUTS
+SHUFFLED = ("--order", "shuffled")
 WHOLE = ("--order", "in_memory")
 PART = ("--order", "in_memory", "--memory-ratio", 0.3)
 LIST = 40
+
+
+def some_layouts(turn):
+    """Another one at each turn of the short run, where starts are dear; else all."""
+    return LAYOUTS if launch.SCALE > 1 else LAYOUTS[turn % len(LAYOUTS):][:1]
 
 
 class InMemory(launch.AcceptanceCase):
@@ -50,11 +59,13 @@ class InMemory(launch.AcceptanceCase):
         self.assertEqual(set(count.values()), {times})
 
     def test_layouts_of_nodes_change_nothing(self):
-        for flags, times in ((WHOLE, 1), (PART, 1),
-                             (("--order", "grouped", "--group", 50, "--reuse", 2, "--reuse-scope",
-                               "global"), 2)):
+        for flags, times, layouts in (
+                (PART, 1, LAYOUTS),
+                (WHOLE, 1, launch.some(LAYOUTS, every=2)),
+                (("--order", "grouped", "--group", 50, "--reuse", 2, "--reuse-scope", "global"), 2,
+                 launch.some(LAYOUTS[::-1], every=2))):
             expected = None
-            for env in LAYOUTS:
+            for env in layouts:
                 with self.subTest(flags=flags, env=env):
                     lines = self.lines(*flags, "--epochs", 2, env=env)
                     self.check_epochs(lines, 2, times)
@@ -62,18 +73,18 @@ class InMemory(launch.AcceptanceCase):
                     self.assertEqual(lines, expected)
 
     def test_what_holds_the_data_changes_nothing(self):
-        for flags in (("--order", "shuffled", "--keep", 3),
-                      ("--order", "listed", "--list", self.list),
-                      ("--order", "grouped", "--group", 19)):
+        for turn, flags in enumerate(((*SHUFFLED, "--keep", 3),
+                                      ("--order", "listed", "--list", self.list),
+                                      ("--order", "grouped", "--group", 19))):
             expected = self.lines(*flags, "--epochs", 2)
-            for env in LAYOUTS:
+            for env in some_layouts(turn):
                 with self.subTest(flags=flags, env=env):
                     held = self.lines(*flags, "--epochs", 2, "--hold", "memory", env=env)
                     self.assertEqual(held, expected)
 
     def test_reuse_in_a_node_recombines_in_each_node(self):
-        flags = ("--order", "shuffled", "--reuse", 3, "--reuse-scope", "node", "--epochs", 1)
-        for env in LAYOUTS:
+        flags = (*SHUFFLED, "--reuse", 3, "--reuse-scope", "node", "--epochs", 1)
+        for env in launch.some(LAYOUTS[::-1], every=2):
             with self.subTest(env=env):
                 self.check_epochs(self.lines(*flags, env=env), 1, 3)
 
@@ -92,11 +103,11 @@ class InMemory(launch.AcceptanceCase):
         self.assertGreater(figures["far_bytes"], figures["bytes_delivered"] / 3)
 
     def test_what_does_not_fit_is_refused(self):
-        for flags in (WHOLE, PART, ("--order", "shuffled", "--hold", "memory")):
-            for env in LAYOUTS:
+        for turn, flags in enumerate((WHOLE, PART, (*SHUFFLED, "--hold", "memory"))):
+            for env in some_layouts(turn):
                 with self.subTest(flags=flags, env=env):
                     result = launch.run("samples", self.dataset, "--batch", 52, *flags,
-                                        "--stage-bytes", "1MiB", ranks=RANKS, env=env)
+                                        "--stage-bytes", "512KiB", ranks=RANKS, env=env)
                     self.assertEqual(result.code, 2, result.err)
                     self.assertRegex(result.err, r"need \d+ bytes, and its budget leaves \d+")
                     self.assertLess(result.seconds, 10)
@@ -108,14 +119,23 @@ class InMemory(launch.AcceptanceCase):
         launch.resize_shared_memory("64m")
         data = liblmdb.write(self.path("large"),
                              [(b"%08d" % i, bytes(1 << 20)) for i in range(100)], commit_every=20)
-        result = launch.run("samples", data, "--batch", 52, *WHOLE, ranks=2)
-        self.assertEqual(result.code, 1, result.err)
-        self.assertRegex(result.err, r"need \d+ bytes of shared memory, and \d+ are free")
+        # Nodes that are none in truth count on the same memory: it is full while they load.
+        early, late = (r"need \d+ bytes of shared memory, and \d+ are free",
+                       r"\d+ more bytes are needed, \d+ are free")
+        for env, words in ((ONE_NODE, early), (ONE_EACH, f"{early}|{late}")):
+            with self.subTest(env=env):
+                result = launch.run("samples", data, "--batch", 52, *WHOLE, ranks=2, env=env)
+                # Open MPI looks itself, and then takes other memory for windows of one rank.
+                if env is ONE_EACH and launch.FLAVOUR == "openmpi" and result.code == 0:
+                    continue
+                self.assertEqual(result.code, 1, result.err)
+                self.assertRegex(result.err, words)
+                self.assertEqual(len(result.error_lines()), 1, result.err)
 
     def test_what_cannot_be_is_refused(self):
         for flags, word in ((("--order", "in_memory", "--memory-ratio", 0), "memory-ratio"),
                             (("--hold", "memory"), "strided"),
-                            (("--order", "shuffled", "--hold", "paper"), "hold")):
+                            ((*SHUFFLED, "--hold", "paper"), "hold")):
             with self.subTest(flags=flags):
                 result = launch.run("samples", self.dataset, "--batch", 4, *flags, ranks=2)
                 self.assertEqual(result.code, 2, result.err)
@@ -142,30 +162,35 @@ class InMemory(launch.AcceptanceCase):
                           limit - (time.monotonic() - begin), "every process of the job to end")
 
     def test_one_rank_killed_ends_all(self):
-        for flags in (WHOLE, PART):
-            for env in LAYOUTS[:1] + LAYOUTS[2:]:
-                for victim in (0, RANKS - 1):
-                    with self.subTest(flags=flags, env=env, victim=victim):
-                        job = self.start_endless(flags, env)
-                        pids = job.processes()
-                        begin = time.monotonic()
-                        os.kill(job.ranks()[victim], signal.SIGKILL)
-                        self.assertNotEqual(job.wait(LIMIT).code, 0)
-                        self.assert_all_gone(pids, begin, LIMIT)
+        last = RANKS - 1
+        cases = ((WHOLE, ONE_NODE, 0), (WHOLE, ONE_NODE, last),
+                 (WHOLE, NODES_OF_TWO, last), (WHOLE, NODES_OF_TWO, 0),
+                 (PART, ONE_NODE, last), (PART, ONE_NODE, 0),
+                 (PART, NODES_OF_TWO, 0), (PART, NODES_OF_TWO, last))
+        for flags, env, victim in launch.some(cases, every=2):
+            with self.subTest(flags=flags, env=env, victim=victim):
+                job = self.start_endless(flags, env)
+                pids = job.processes()
+                begin = time.monotonic()
+                os.kill(job.ranks()[victim], signal.SIGKILL)
+                self.assertNotEqual(job.wait(LIMIT).code, 0)
+                self.assert_all_gone(pids, begin, LIMIT)
 
     def test_signals_that_ask_to_end(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            for flags in (WHOLE, PART):
-                with self.subTest(signal=number.name, flags=flags):
-                    job = self.start_endless(flags)
-                    pids = job.processes()
-                    begin = time.monotonic()
-                    job.process.send_signal(number)
-                    code = job.wait(LIMIT).code
-                    # Hydra itself, told to end while it starts to wait, sometimes says 0.
-                    if launch.FLAVOUR != "mpich":
-                        self.assertNotEqual(code, 0)
-                    self.assert_all_gone(pids, begin, 5)
+        ask, interrupt = signal.SIGTERM, signal.SIGINT
+        cases = ((ask, WHOLE), (ask, PART), (interrupt, PART), (interrupt, WHOLE),
+                 (ask, SHUFFLED), (interrupt, SHUFFLED))
+        for number, flags in launch.some(cases, every=2):
+            with self.subTest(signal=number.name, flags=flags):
+                job = self.start_endless(flags)
+                pids = job.processes()
+                begin = time.monotonic()
+                job.process.send_signal(number)
+                code = job.wait(LIMIT).code
+                # Hydra itself, told to end while it starts to wait, sometimes says 0.
+                if launch.FLAVOUR != "mpich":
+                    self.assertNotEqual(code, 0)
+                self.assert_all_gone(pids, begin, 5)
 
 
 if __name__ == "__main__":
