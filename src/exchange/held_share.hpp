@@ -18,7 +18,7 @@ class HeldShare {
   /// `reserve(begin, end)` is called before bytes [begin, end) of it are touched; empty: they are
   /// there.
   HeldShare(std::span<std::byte> memory, std::uint64_t sample_bytes,
-        std::function<void(std::uint64_t, std::uint64_t)> reserve = {})
+            std::function<void(std::uint64_t, std::uint64_t)> reserve = {})
       : memory_(memory), sample_bytes_(sample_bytes), reserve_(std::move(reserve)) {}
 
   /// Room for the next sample, or for several: to be filled before the share is opened. Sample i of
