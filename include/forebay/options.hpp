@@ -42,8 +42,8 @@ enum class Strategy : std::uint8_t {
 };
 
 /// Which sample goes to which rank at which iteration: StridedOrder, or an order that is new in
-/// every epoch (forebay/epoch_order.hpp). There, each rank reads by itself: what it delivers or, for
-/// in_memory and with Hold::memory, a part of what all ranks deliver.
+/// every epoch (forebay/epoch_order.hpp). There, each rank reads by itself: what it delivers or,
+/// for in_memory and with Hold::memory, a part of what all ranks deliver.
 enum class OrderName : std::uint8_t { strided, grouped, shuffled, in_memory, listed };
 
 /// Where orders that are new in every epoch draw their samples from.
