@@ -126,7 +126,7 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
   flags.kind = add_choice(app, "--order", order.kind, kOrderKinds,
                           "Kind of order; without it, the one that the options below belong to");
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
-  flags.ratio = app.add_option("--ratio", order.ratio,
+  flags.ratio = app.add_option("--ratio,--memory-ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");
   app.add_option("--keep", order.keep, "Neighbours kept together (shuffled)");
   app.add_option("--ids", flags.list_file, "File of sample ids between white space (listed)")

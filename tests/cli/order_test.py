@@ -97,7 +97,7 @@ class Order(CommandTest):
         self.fail("order", "--samples", 100, "--group", 50, "--ranks", 4, code=2,
                   naming="2 groups cannot be shared by 4 ranks")
         self.fail("order", "--samples", 100, "--group", 101, code=2, naming="larger")
-        self.fail("order", "--samples", 100, "--ratio", 0, code=2, naming="--ratio")
+        self.fail("order", "--samples", 100, "--ratio", 0, code=2, naming="memory ratio")
         self.fail("order", "--samples", 100, "--ids", self.path("none"), naming="none")
         self.fail("order", "--samples", 3, "--ids", self.write("ids", b"1\n3\n"), code=2,
                   naming="entry 1")
