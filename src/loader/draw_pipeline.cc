@@ -109,7 +109,7 @@ void DrawPipeline::begin_buffer(std::uint64_t number, Delivery& delivery) {
 Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
   Sample sample = sample_of(draw);
   const Place place = epoch_->order.place(comm_->rank(), draw);
-  const StageEntry& entry = checked_entry(number, place.slot, sample.id);
+  const StageEntry& entry = stage_->entry_of(number, place.slot, sample.id);
   sample.key = stage_->key(entry);
   sample.value = stage_->value(entry);
   return sample;

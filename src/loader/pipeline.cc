@@ -145,15 +145,6 @@ void Pipeline::account_wait(Interval waited) {
   }
 }
 
-const StageEntry& Pipeline::checked_entry(std::uint64_t window, std::uint64_t entry,
-                                          std::uint64_t sample) const {
-  const StageEntry& found = stage_->entry(window, entry);
-  if (found.sample == sample) return found;
-  throw Error(ErrorKind::communication,
-              fmt::format("the stage holds sample {} where {} belongs", found.sample, sample),
-              "this is a fault of Forebay: please report it");
-}
-
 void Pipeline::release(std::uint64_t iteration) {
   const auto lock = lock_order();
   std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });

@@ -117,8 +117,6 @@ class Pipeline : private BatchSource {
    public:
     using Error::Error;
   };
-  const StageEntry& checked_entry(std::uint64_t window, std::uint64_t entry,
-                                  std::uint64_t sample) const;
   /// A batch that the consumer has not released.
   struct Held {
     std::uint64_t iteration = 0;

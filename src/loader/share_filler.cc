@@ -1,7 +1,5 @@
 #include "loader/share_filler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -18,9 +16,6 @@ namespace {
 
 // Every wait looks up this often, for failures and for shutdown.
 constexpr std::chrono::milliseconds kSlice{50};
-// How long others compute is theirs to decide: waits for them end with a failure, or with the death
-// of a rank, which ends up on the board.
-constexpr std::chrono::hours kForever{24 * 365};
 
 /// What a rank says before each filling.
 struct Step {
@@ -176,13 +171,7 @@ void ShareFiller::Work::move_window(const Load& load, std::uint64_t window, Samp
   HeldShare& share = parts_.exchange->filling();
   const std::uint64_t count = parts_.feed->window(load, window).count;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const StageEntry& entry = parts_.stage->entry(window, i);
-    const std::uint64_t sample = samples.next();
-    if (entry.sample != sample) {
-      throw Error(ErrorKind::communication,
-                  fmt::format("the stage holds sample {} where {} belongs", entry.sample, sample),
-                  "this is a fault of Forebay: please report it");
-    }
+    const StageEntry& entry = parts_.stage->entry_of(window, i, samples.next());
     const auto value = parts_.stage->value(entry), key = parts_.stage->key(entry);
     pack_sample(value, key, share.take(packed_bytes(value.size(), key.size())));
   }

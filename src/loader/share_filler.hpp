@@ -22,6 +22,10 @@
 
 namespace forebay {
 
+/// How long others compute is theirs to decide: waits for them end with a failure, or with the
+/// death of a rank, which ends up on the board.
+inline constexpr std::chrono::hours kForever{24 * 365};
+
 struct ShareFillerParts {
   std::string path;
   std::shared_ptr<Communicator> comm;  ///< of this thread alone

@@ -23,7 +23,6 @@ constexpr double kMostPadding = 4;
 constexpr std::chrono::seconds kLongestGoodbye{5};
 constexpr std::chrono::seconds kLongestEnd{3};
 constexpr std::uint64_t kAllGenerations = UINT64_MAX - 1;
-constexpr std::chrono::hours kForever{24 * 365};  // see ShareFiller
 
 bool scattered(const OrderOptions& order) {
   return order.kind == OrderKind::shuffled || order.kind == OrderKind::listed;

@@ -87,8 +87,8 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
   const std::uint64_t global = order().global(run.first + position);
   const std::uint64_t epoch = global / facts_.entries;
   const StageEntry& entry =
-      checked_entry(iteration_ / options_.coalesce, plan_->entry(local_rank_, iteration_, position),
-                    global % facts_.entries);
+      stage_->entry_of(iteration_ / options_.coalesce,
+                       plan_->entry(local_rank_, iteration_, position), global % facts_.entries);
   return {.id = entry.sample,
           .global = global,
           .epoch = epoch,

@@ -220,6 +220,15 @@ const StageEntry& Stage::entry(std::uint64_t window, std::uint64_t entry) const 
   return entries(window)[entry];
 }
 
+const StageEntry& Stage::entry_of(std::uint64_t window, std::uint64_t entry,
+                                  std::uint64_t sample) const {
+  const StageEntry& found = this->entry(window, entry);
+  if (found.sample == sample) return found;
+  throw Error(ErrorKind::communication,
+              fmt::format("the stage holds sample {} where {} belongs", found.sample, sample),
+              "this is a fault of Forebay: please report it");
+}
+
 std::span<const std::byte> Stage::value(const StageEntry& entry) const {
   return {base_ + data_offset_ + entry.offset, entry.value_bytes};
 }

@@ -94,6 +94,8 @@ class Stage {
   /// Throws cancelled when a root has closed the stage before it published that.
   bool wait_published(std::uint64_t iteration, std::chrono::milliseconds limit);
   const StageEntry& entry(std::uint64_t window, std::uint64_t entry) const;
+  /// The same where `sample` has to be. Throws communication when another one is.
+  const StageEntry& entry_of(std::uint64_t window, std::uint64_t entry, std::uint64_t sample) const;
   std::span<const std::byte> value(const StageEntry& entry) const;
   std::span<const std::byte> key(const StageEntry& entry) const;
   /// The last time in which a root waited for a free buffer, over all roots.
