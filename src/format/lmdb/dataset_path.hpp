@@ -3,9 +3,9 @@
 //   DIR          a directory with data.mdb and lock.mdb
 //   FILE         a single file, with its lock in FILE-lock (MDB_NOSUBDIR)
 //   either#NAME  the named database NAME; a file or directory whose name contains '#' wins
-//   URL of any   "file://DIR" as DIR; "SCHEME://X" on another storage (forebay/storage.hpp): the file
-//                X, or else X/data.mdb. There nothing but the data file is looked for: no lock, no
-//                sidecar
+//   URL of any   "file://DIR" as DIR; "SCHEME://X" on another storage (forebay/storage.hpp):
+//                the file X, or else X/data.mdb. There nothing but the data file is looked for: no
+//                lock, no sidecar
 #pragma once
 
 #include <string>
