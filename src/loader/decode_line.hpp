@@ -75,7 +75,7 @@ class DecodeLine {
 
   /// A batch that the consumer has taken.
   void add(Delivery delivery) { add(std::move(delivery), {}); }
-  /// Waits until the first batch is decoded, up to `limit`; tells whether it is.
+  /// Waits until the first batch is decoded, up to `limit`; tells whether it is. Not when empty().
   bool wait_decoded(Lock& lock, std::chrono::milliseconds limit);
   /// Takes the first batch, which is decoded, out of the line. Throws what decoding it threw.
   Delivery pop();

@@ -163,8 +163,15 @@ class DecodeLineTest : public testing::Test {
     return source_.taken == count;
   }
 
+  /// The line's thread may not have taken the next batch yet, and only what is there may be waited
+  /// for: the consumer of an empty line takes for itself.
   std::uint64_t pop() {
     auto lock = line_->lock();
+    while (line_->empty()) {
+      lock.unlock();
+      std::this_thread::sleep_for(milliseconds(1));
+      lock.lock();
+    }
     while (!line_->wait_decoded(lock, milliseconds(100))) {
     }
     return line_->pop().iteration;
