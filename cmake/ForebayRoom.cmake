@@ -1,3 +1,23 @@
+# forebay_unity(TARGET): under FOREBAY_UNITY the sources of the target are compiled in groups, which
+# takes about half of the time. No file has to know: which ones go together is found by looking for
+# names that they would define twice.
+function(forebay_unity target)
+  if(NOT FOREBAY_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
+                          ${FOREBAY_UNITY_LINES} ${sources}
+                  WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE groups
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" groups "${groups}")
+  foreach(source group IN ZIP_LISTS sources groups)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # forebay_room(NAME LIBRARIES lib...): one folder under src/ becomes one object library; all rooms
 # together are the library. Sources are every *.cc of the folder and its sub-folders.
 function(forebay_room name)
@@ -12,6 +32,27 @@ function(forebay_room name)
   target_compile_options(forebay_${name} PRIVATE ${FOREBAY_WARNINGS})
   target_link_libraries(forebay_${name} PUBLIC fmt::fmt Threads::Threads ${ROOM_LIBRARIES})
   target_link_libraries(forebay PRIVATE forebay_${name})
+  forebay_unity(forebay_${name})
+endfunction()
+
+# forebay_test_cases(TARGET NAME LABEL): each case of a test program is a ctest case, NAME.Suite.Case.
+# Under FOREBAY_TEST_PROGRAMS the program as a whole is one, NAME.program, which saves thousands of
+# process starts where these are slow; scripts/stages.sh counts the cases in what it writes down.
+function(forebay_test_cases target name label)
+  # No test finds what another one has left in the user's cache.
+  set(environment "XDG_CACHE_HOME=/dev/null")
+  if(NOT FOREBAY_TEST_PROGRAMS)
+    gtest_discover_tests(${target} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "${environment}")
+    return()
+  endif()
+  add_test(NAME ${name}.program COMMAND ${target})
+  # The more files, the longer it takes: long ones first, so that no core idles at the end.
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources cost)
+  set_tests_properties(${name}.program PROPERTIES
+    LABELS ${label} TIMEOUT 900 COST ${cost}
+    ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test_cases/${target}.xml")
 endfunction()
 
 # forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.
@@ -28,13 +69,11 @@ function(forebay_test name)
   target_compile_options(${target} PRIVATE ${FOREBAY_WARNINGS})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE forebay GTest::gmock GTest::gtest_main ${TEST_LIBRARIES})
+  forebay_unity(${target})
   if(NOT TEST_LABEL)
     set(TEST_LABEL unit)
   elseif(TEST_LABEL STREQUAL threads)
     add_dependencies(thread_tests ${target})
   endif()
-  gtest_discover_tests(${target} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${TEST_LABEL} TIMEOUT 120
-                                  # No test finds what another one has left in the user's cache.
-                                  ENVIRONMENT "XDG_CACHE_HOME=/dev/null")
+  forebay_test_cases(${target} ${name} ${TEST_LABEL})
 endfunction()

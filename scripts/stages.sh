@@ -1,5 +1,5 @@
 # Test stages: each builds and tests one configuration, and the last lines sum them up.
-# `. scripts/stages.sh` after scripts/common.sh; then `stage NAME FUNCTION` and `finish`.
+# `. scripts/stages.sh` after scripts/common.sh; then `stage PRESET FUNCTION` and `finish`.
 # shellcheck shell=bash
 
 stage_lines=""
@@ -17,11 +17,37 @@ count_tests() {
   done < <(sed -nE 's/.*tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$1")
 }
 
+# Where FOREBAY_TEST_PROGRAMS made one ctest case of a program, its own cases count: `count_cases DIR`
+# with the XML file that GoogleTest has written for each program that came to its end.
+count_cases() {
+  local file total failed disabled
+  for file in "$1"/*.xml; do
+    [ -e "$file" ] || continue
+    read -r total failed disabled < <(sed -nE \
+      's/^<testsuites tests="([0-9]+)" failures="([0-9]+)" disabled="([0-9]+)".*/\1 \2 \3/p' "$file")
+    tests_total=$((tests_total + total - disabled - 1))
+    tests_failed=$((tests_failed + failed))
+    # ctest has counted the program once.
+    if [ "$failed" -gt 0 ]; then tests_failed=$((tests_failed - 1)); fi
+  done
+}
+
+# The names of what failed: in ctest's own list, "	1801 - mpi.exchange_4x2 (Failed)", and among the
+# cases of a whole program, "[  FAILED  ] Suite.Case (3 ms)".
+failed_in() {
+  local names="s/^\t *[0-9]+ - (.*)/$2: \1/p"
+  if [ -d "build/$2/test_cases" ]; then
+    names+="; s/^\[  FAILED  \] (.*) \([0-9]+ ms\)$/$2: \1/p"
+  fi
+  sed -nE "$names" "$1"
+}
+
 # Runs FUNCTION in a subshell of its own; a failing stage does not keep the others from running.
 stage() {
   local name=$1 function=$2 start log status=0 verdict=passed failed_before=$tests_failed
   start=$(date +%s)
   log=$(mktemp)
+  rm -rf "build/$name/test_cases"
   printf '\n=== %s ===\n' "$name"
   # Not `if (...)`: inside a condition the shell would ignore `set -e`.
   set +e
@@ -29,8 +55,8 @@ stage() {
   status=${PIPESTATUS[0]}
   set -e
   count_tests "$log"
-  # ctest's own list of them, "	1801 - mpi.exchange_4x2 (Failed)", told again where it is seen.
-  failed_names+=$(sed -nE "s/^\t *[0-9]+ - (.*)/$name: \1/p" "$log")
+  count_cases "build/$name/test_cases"
+  failed_names+=$(failed_in "$log" "$name")
   failed_names=${failed_names:+${failed_names%$'\n'}$'\n'}
   rm -f "$log"
   if [ "$status" -ne 0 ]; then

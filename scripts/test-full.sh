@@ -9,10 +9,12 @@
 export FOREBAY_TEST_SCALE="${FOREBAY_TEST_SCALE:-20}"
 fuzz_seconds="${FOREBAY_FUZZ_SECONDS:-600}"
 timeout_seconds=7200
+# What `make test` compiles in groups and runs as whole programs (scripts/test.sh), here each by itself.
+one_by_one=(-DFOREBAY_UNITY=OFF -DFOREBAY_TEST_PROGRAMS=OFF)
 
 # everything PRESET [cmake option...]
 everything() {
-  configure "$@"
+  configure "$@" "${one_by_one[@]}"
   build "$1"
   ctest --test-dir "build/$1" --output-on-failure --timeout "$timeout_seconds"
 }
@@ -22,7 +24,7 @@ mpich() { everything release-mpich -DFOREBAY_PFS=ON; }
 asan() { everything asan; }
 
 tsan() {
-  configure tsan
+  configure tsan "${one_by_one[@]}"
   build tsan thread_tests
   ctest --preset tsan --timeout "$timeout_seconds"
 }

@@ -15,18 +15,22 @@ release() {
 # file system (acceptance.faults takes minutes) is left to `make test-full`.
 mpich() {
   configure release-mpich -DFOREBAY_TRAIN=OFF -DFOREBAY_BENCH=OFF -DFOREBAY_PFS=OFF
-  build release-mpich
+  build release-mpich mpi_tests
   ctest --preset release-mpich
 }
 
+# The sanitizers make compiling and starting a program slow: sources in groups, and test programs run as
+# a whole. That each file compiles by itself, and each case runs by itself, the release stage shows.
+at_once=(-DFOREBAY_UNITY=ON -DFOREBAY_TEST_PROGRAMS=ON)
+
 asan() {
-  configure asan
+  configure asan "${at_once[@]}"
   build asan
   ctest --preset asan
 }
 
 tsan() {
-  configure tsan
+  configure tsan "${at_once[@]}"
   build tsan thread_tests
   ctest --preset tsan
 }
