@@ -51,7 +51,7 @@ function(forebay_test_cases target name label)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources cost)
   set_tests_properties(${name}.program PROPERTIES
-    LABELS ${label} TIMEOUT 900 COST ${cost}
+    LABELS ${label} TIMEOUT 1200 COST ${cost}
     ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test_cases/${target}.xml")
 endfunction()
 
