@@ -81,8 +81,8 @@ void ExtentReader::leave_out_kept(Transfer& transfer) {
   transfer.to_keep.clear();
   std::erase_if(extents_, [&](const Extent& extent) {
     if (!extent.common) return false;
-    if (kept_.holds(extent)) return true;
-    transfer.to_keep.push_back(extent);
+    if (kept_.holds(extent)) return true;  // or the transfer before this one brings it
+    if (kept_.promise(extent)) transfer.to_keep.push_back(extent);
     return false;
   });
 }
@@ -152,6 +152,7 @@ void ExtentReader::unpack(const Transfer& transfer) {
 void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
   cancel();
   next_.reset();
+  kept_.forget_promises();
   parts_.source->check_unchanged();  // a writer at work would explain it as well
   if (!parts_.replace) throw mismatch;
   log(parts_.index->give_up() ? LogLevel::warning : LogLevel::info,

@@ -4,19 +4,41 @@
 
 namespace forebay {
 
+bool KeptExtents::holds(const Extent& extent) const {
+  const auto found = extents_.find(extent.offset);
+  return found != extents_.end() && found->second.length >= extent.length;
+}
+
+bool KeptExtents::promise(const Extent& extent) {
+  if (extent.length > room_ || extents_.contains(extent.offset)) return false;
+  extents_[extent.offset].length = extent.length;
+  room_ -= extent.length;
+  return true;
+}
+
 void KeptExtents::keep(const Extent& extent, std::span<const std::byte> bytes) {
-  if (bytes.size() > room_ || holds(extent)) return;
-  Kept& kept = extents_[extent.offset];
-  room_ -= bytes.size();
+  const auto found = extents_.find(extent.offset);
+  if (found == extents_.end() || found->second.length != bytes.size()) return;
+  Kept& kept = found->second;
+  if (kept.bytes) return;
   kept.bytes = std::make_unique<std::byte[]>(bytes.size());
-  kept.length = bytes.size();
   std::ranges::copy(bytes, kept.bytes.get());
+}
+
+void KeptExtents::forget_promises() {
+  std::erase_if(extents_, [this](const auto& entry) {
+    const Kept& kept = entry.second;
+    if (!kept.bytes) room_ += kept.length;
+    return !kept.bytes;
+  });
 }
 
 std::span<const std::byte> KeptExtents::at(std::uint64_t offset, std::uint64_t length) const {
   const auto found = extents_.find(offset);
-  if (found == extents_.end() || found->second.length < length) return {};
-  return {found->second.bytes.get(), length};
+  if (found == extents_.end()) return {};
+  const Kept& kept = found->second;
+  if (!kept.bytes || kept.length < length) return {};
+  return {kept.bytes.get(), length};
 }
 
 }  // namespace forebay

@@ -50,6 +50,15 @@ class ExtentReaderTest : public ::testing::Test {
     EXPECT_EQ(turns_->taken, turns_->given_back);
   }
 
+  /// Bytes that a run reads which may keep so many of them.
+  std::uint64_t requested(std::uint64_t keep_bytes) {
+    how_.keep_bytes = keep_bytes;
+    ReadingRank rank(self_communicator(), plan_);
+    start_reading(rank, how_);
+    EXPECT_EQ(expect_right_batches(rank, 0, data_.records()), plan_.iterations);
+    return rank.totals().source.bytes_requested;
+  }
+
   /// Once window w is read, window w - 2 has been taken; who takes less may hear of the failure
   /// first.
   void expect_failure(ErrorKind kind, const std::string& words) {
@@ -118,15 +127,27 @@ TEST(ExtentReader, TheStageHoldsWhatLiblmdbReads) {
 
 TEST_F(ExtentReaderTest, LeavesThatAreKeptAreReadOnce) {
   plan_.iterations = 5 * data_.entries() / plan_.batch;
-  const auto requested = [&](std::uint64_t keep_bytes) {
-    how_.keep_bytes = keep_bytes;
-    ReadingRank rank(self_communicator(), plan_);
-    start_reading(rank, how_);
-    EXPECT_EQ(expect_right_batches(rank, 0, data_.records()), plan_.iterations);
-    return rank.totals().source.bytes_requested;
-  };
   const std::uint64_t leaf = 4096, leaves = 30;  // at least
   EXPECT_LE(requested(1 << 20) + 4 * leaves * leaf, requested(0));
+}
+
+/// Parts are planned while the one before is being read, and mostly share a leaf with it.
+TEST_F(ExtentReaderTest, ALeafThatIsOnItsWayIsNotReadAgain) {
+  plan_.iterations = data_.entries() / plan_.batch;
+  const auto bytes = [&](std::uint64_t first, std::uint64_t end) {
+    auto extents = data_.extents(first, end - first);
+    return plan_reads(extents, 0).bytes;
+  };
+  const std::uint64_t end = plan_.iterations * plan_.batch;
+  const std::uint64_t window = plan_.batch * plan_.coalesce;
+  std::uint64_t by_parts = bytes(0, plan_.batch);
+  for (std::uint64_t first = plan_.batch; first < end;) {
+    const std::uint64_t next = std::min((first / window + 1) * window, end);
+    by_parts += bytes(first, next);
+    first = next;
+  }
+  ASSERT_GT(by_parts, bytes(0, end)) << "some leaf serves two parts";
+  EXPECT_EQ(requested(0) - requested(1 << 20), by_parts - bytes(0, end));
 }
 
 /// Three ranks, each a root; the last one has no part in what is read first.

@@ -18,6 +18,9 @@ class KeptExtentsTest : public testing::Test {
   std::span<const std::byte> bytes(const Extent& extent) const {
     return std::span(file_).subspan(extent.offset, extent.length);
   }
+  void keep(KeptExtents& kept, const Extent& extent) const {
+    if (kept.promise(extent)) kept.keep(extent, bytes(extent));
+  }
   bool equal(std::span<const std::byte> found, const Extent& extent) const {
     return std::ranges::equal(found, bytes(extent));
   }
@@ -29,7 +32,7 @@ TEST_F(KeptExtentsTest, WhatIsKeptIsFoundFromItsBegin) {
   KeptExtents kept(100);
   const Extent extent{.offset = 300, .length = 60};
   EXPECT_FALSE(kept.holds(extent));
-  kept.keep(extent, bytes(extent));
+  keep(kept, extent);
   EXPECT_TRUE(kept.holds(extent));
   EXPECT_TRUE(equal(kept.at(300, 60), extent));
   EXPECT_TRUE(equal(kept.at(300, 20), {.offset = 300, .length = 20}));
@@ -40,7 +43,7 @@ TEST_F(KeptExtentsTest, WhatIsKeptIsFoundFromItsBegin) {
 TEST_F(KeptExtentsTest, KeepsNoMoreThanItMay) {
   KeptExtents kept(100);
   for (std::uint64_t offset = 0; offset < 1000; offset += 40) {
-    kept.keep({.offset = offset, .length = 40}, bytes({.offset = offset, .length = 40}));
+    keep(kept, {.offset = offset, .length = 40});
   }
   EXPECT_TRUE(kept.holds({.offset = 40, .length = 40}));
   EXPECT_FALSE(kept.holds({.offset = 80, .length = 40}));
@@ -48,10 +51,38 @@ TEST_F(KeptExtentsTest, KeepsNoMoreThanItMay) {
   EXPECT_FALSE(KeptExtents(0).enabled());
 }
 
+TEST_F(KeptExtentsTest, WhatIsPromisedHasRoomAndIsThereOnceKept) {
+  KeptExtents kept(100);
+  const Extent first{.offset = 0, .length = 60};
+  const Extent second{.offset = 60, .length = 60};
+  EXPECT_TRUE(kept.promise(first));
+  EXPECT_FALSE(kept.promise(first));
+  EXPECT_FALSE(kept.promise(second));
+  kept.keep(second, bytes(second));
+  EXPECT_FALSE(kept.holds(second));
+  EXPECT_TRUE(kept.holds(first));
+  EXPECT_TRUE(kept.at(0, 60).empty());
+  kept.keep(first, bytes(first));
+  EXPECT_TRUE(equal(kept.at(0, 60), first));
+}
+
+TEST_F(KeptExtentsTest, ForgottenPromisesGiveTheirRoomBack) {
+  KeptExtents kept(100);
+  const Extent stays{.offset = 0, .length = 40};
+  const Extent goes{.offset = 40, .length = 60};
+  const Extent comes{.offset = 100, .length = 60};
+  keep(kept, stays);
+  EXPECT_TRUE(kept.promise(goes));
+  kept.forget_promises();
+  EXPECT_FALSE(kept.holds(goes));
+  EXPECT_TRUE(equal(kept.at(0, 40), stays));
+  EXPECT_TRUE(kept.promise(comes));
+}
+
 TEST_F(KeptExtentsTest, APlanThatLeavesThemOutIsCompleteWithThem) {
   KeptExtents kept(100);
   const Extent leaf{.offset = 500, .length = 50};
-  kept.keep(leaf, bytes(leaf));
+  keep(kept, leaf);
   std::vector<Extent> extents{{.offset = 700, .length = 30}, {.offset = 100, .length = 20}};
   const ReadPlan plan = plan_reads(extents, 0);
   std::vector<std::byte> memory(plan.bytes);
