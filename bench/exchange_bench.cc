@@ -1,7 +1,7 @@
 // What a sample in the memory of another rank costs.
 //
 //   mpirun -n 2 exchange_bench [--seconds S] [--transport one_sided|two_sided] [--parts LIST]
-//                               [--latency-bytes N] [--computing no]
+//                               [--latency-bytes N] [--computing no] [--only-bytes N]
 //
 // Ranks share a node unless FOREBAY_RANKS_PER_NODE=1 (or the launcher) puts each on its own. Parts:
 //
@@ -58,6 +58,7 @@ struct Options {
   std::optional<Transport> transport;
   std::string parts = "idle,latency,bandwidth";
   std::uint64_t latency_bytes = 65536;
+  std::size_t only_bytes = 0;  ///< the one size for bandwidth; 0 = all
   bool computing = true;  ///< while latency is measured
 
   bool has(std::string_view part) const { return parts.find(part) != std::string::npos; }
@@ -71,6 +72,7 @@ Options parse(int argc, char** argv) {
     if (name == "--seconds") options.seconds = std::stod(value);
     if (name == "--parts") options.parts = value;
     if (name == "--latency-bytes") options.latency_bytes = std::stoul(value);
+    if (name == "--only-bytes") options.only_bytes = std::stoul(value);
     if (name == "--computing") options.computing = value != "no";
     if (name != "--transport") continue;
     options.transport = value == "one_sided" ? Transport::one_sided : Transport::two_sided;
@@ -439,6 +441,7 @@ void run(const std::shared_ptr<Communicator>& world, const Options& options) {
   if (options.has("bandwidth")) {
     result["bandwidth"] = Json::array();
     for (std::size_t bytes = 1024; bytes <= 1 << 20; bytes *= 4) {
+      if (options.only_bytes != 0 && bytes != options.only_bytes) continue;
       result["bandwidth"].push_back(Bandwidth(world, options, bytes).run());
     }
   }

@@ -8,7 +8,7 @@
   liblmdb     mdb_get of the same samples, one process
   DataLoader  torch's, shuffled, over py-lmdb with 0, 2 and 4 workers
 
-Everything runs over the first samples of an epoch (50,000 if not told otherwise) and, those that
+Everything runs over the first samples of an epoch (65,536 if not told otherwise) and, those that
 do not take minutes, over the first N of `--whole`: the samples of the data set. Everything runs
 once a round, in an order of its own, each cold; a loader and its raw reading follow each other,
 in turns. The tables on standard output (Markdown) show medians with least and most, ratios within
@@ -40,7 +40,7 @@ def parse_arguments():
     parser.add_argument("dataset")
     parser.add_argument("results")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--samples", type=int, default=50_000)
+    parser.add_argument("--samples", type=int, default=65_536)
     parser.add_argument("--whole", type=int, default=0)
     return parser.parse_args()
 
