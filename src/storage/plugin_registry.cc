@@ -31,10 +31,17 @@ class PluginRegistry {
     return load_locked(path);
   }
 
-  // Files that are still open keep their plug-in.
+  std::string name_of(const std::string& scheme) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto known = lock ? known_for(scheme) : nullptr;
+    if (known) return fmt::format("the storage plug-in {}", known->path());
+    return fmt::format("the storage plug-in for '{}://'", scheme);
+  }
+
+  // Files that are still open keep their plug-in. One that does not start holds up nobody.
   void forget() {
-    const std::lock_guard lock(mutex_);
-    plugins_.clear();
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock) plugins_.clear();
   }
 
  private:
@@ -99,6 +106,8 @@ void PluginRegistry::forget_at_exit() {
 std::shared_ptr<const StoragePlugin> plugin_for(const std::string& scheme) {
   return registry().find(scheme);
 }
+
+std::string name_of_plugin(const std::string& scheme) { return registry().name_of(scheme); }
 
 std::string load_storage_plugin(const std::string& path) { return registry().load(path); }
 

@@ -18,4 +18,7 @@ inline constexpr const char* kPluginVariable = "FOREBAY_STORAGE_PLUGINS";
 /// and what loading throws. Thread-safe.
 std::shared_ptr<const StoragePlugin> plugin_for(const std::string& scheme);
 
+/// What serves `scheme`, in words, for messages: waits for nobody, and loads nothing.
+std::string name_of_plugin(const std::string& scheme);
+
 }  // namespace forebay

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "forebay/epoch_order.hpp"
+#include "order/most_loaded.hpp"
 #include "tests/order/order_cases.hpp"
 #include "tests/support/scale.hpp"
 
@@ -91,6 +92,26 @@ TEST(EpochOrderBuffer, AlsoInAnEpochThatOtherRanksHaveBegun) {
     if (!test::is_possible(options)) return;
     const EpochOrder order(options, 2, done);
     if (order.first_iteration() < order.steps()) expect_served(order, order.first_iteration());
+  });
+}
+
+TEST(EpochOrderBuffer, NoneIsLargerThanTheMostThatIsExpected) {
+  test::for_random_orders(14, 80, [](const OrderOptions& options, Random& random) {
+    const EpochOrder begun(options, 1);
+    const Segment done{.ranks = options.ranks,
+                       .batch = options.batch + 1,
+                       .iterations = random.between(0, begun.steps() / 2)};
+    for (const bool resumed : {false, true}) {
+      const EpochOrder order = resumed ? EpochOrder(options, 1, {done}) : begun;
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        auto buffer = order.first_buffer(rank, order.first_iteration());
+        for (; buffer; buffer = order.next_buffer(rank, *buffer)) {
+          std::uint64_t samples = 0;
+          for (const auto& load : buffer->loads) samples += load.count;
+          EXPECT_LE(samples, most_loaded(options, resumed));
+        }
+      }
+    }
   });
 }
 
