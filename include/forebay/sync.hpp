@@ -1,0 +1,178 @@
+// Gradient synchronization: tensors are summed over ranks in the background (paper 002, chapter 6).
+//
+//   framework threads:  allreduce("conv1", ...) -> handle     never blocks, any thread, any order
+//   progress thread:    agree on an order -> fuse -> transfer -> hand out -> sleep
+//   framework threads:  handle.wait()
+//
+// How ranks agree on the order of transfers is the strategy:
+//
+//   negotiate   the baseline, as Horovod 0.16 - 0.28 works: a cycle every few milliseconds, in
+//               which ranks compare what is ready (a bit vector of known tensors; a coordinator
+//               for new ones) and wait for each other without sleeping         002 6.2.2
+//   gs          the same, but all ranks sleep as long as the one that sleeps least    002 6.3.1
+//   nbcs        the same, but ranks sleep while they wait for each other               002 6.3.2
+//   topo        nothing is compared: the order follows from the graph of dependencies, or from
+//               what the first step has shown; the thread sleeps until a tensor comes  002 6.3.4
+//
+// Every component on its own cores (scp, 002 6.3.3) is a matter of placement and goes with any.
+//
+// Results do not depend on the strategy, but for the last bits of floating point sums, which depend
+// on how tensors are fused; `deterministic` sums every element in the order of ranks.
+//
+// Errors are collective: ranks that name one tensor with different types, shapes or operations all
+// get the same error from its handles, and go on; a rank that fails or dies fails all handles of
+// all ranks, with the first rank's message.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/communicator.hpp"
+#include "forebay/graph.hpp"
+#include "forebay/tensor.hpp"
+#include "forebay/trace.hpp"
+
+namespace forebay {
+
+enum class SyncStrategy : std::uint8_t { negotiate, gs, nbcs, topo };
+std::string_view to_string(SyncStrategy strategy);
+/// Throws usage.
+SyncStrategy parse_sync_strategy(std::string_view text);
+
+/// What floats look like while they move between ranks: 16 bits halve the bytes.
+enum class WireFormat : std::uint8_t { as_is, float16, bfloat16 };
+
+/// How a fused buffer is summed. `automatic` takes two_level where several ranks share a node.
+///   mpi         MPI_Iallreduce
+///   direct      each rank sums one part of the buffer, in the order of ranks, and gives it to all
+///   two_level   in memory that the ranks of a node share; between nodes, rank by rank
+enum class SyncAlgorithm : std::uint8_t { automatic, mpi, direct, two_level };
+
+struct SyncOptions {
+  SyncStrategy strategy = SyncStrategy::topo;
+  std::chrono::microseconds cycle{5000};  ///< negotiate, gs, nbcs: the shortest cycle
+  unsigned gs_every = 1;                  ///< gs: cycles between two agreements on the sleep
+  std::uint64_t fusion_bytes = std::uint64_t{64} << 20;  ///< of one transfer; 0: no fusion
+  std::size_t cache_capacity = 1024;                     ///< known tensors; 0: none
+  WireFormat wire = WireFormat::as_is;
+  SyncAlgorithm algorithm = SyncAlgorithm::automatic;
+  bool deterministic = false;  ///< bit-identical over runs; `direct` or `two_level`
+  /// A tensor that some ranks have and others do not is warned about, then fails all ranks.
+  std::chrono::milliseconds stall_warning{60'000};
+  std::chrono::milliseconds stall_limit{0};  ///< 0: never
+  std::string placement = "shared";          ///< of the progress thread: see DESIGN of placement
+  Trace* trace = nullptr;                    ///< outlives the engine
+};
+
+/// What one name stands for; must be equal on all ranks (allgather: but for the first extent).
+struct TensorSpec {
+  std::string name;
+  TensorType type = TensorType::float32;
+  std::vector<std::uint64_t> shape;  ///< empty: one number
+
+  std::uint64_t elements() const;
+  std::uint64_t bytes() const;
+};
+
+/// One started operation. Copies stand for the same one. Thread-safe.
+class SyncHandle {
+ public:
+  struct State;
+
+  SyncHandle() = default;
+  explicit SyncHandle(std::shared_ptr<State> state);
+
+  bool done() const;
+  /// Returns when the result is there. Throws what the operation has failed with.
+  void wait() const;
+  /// As wait(), up to `limit`; tells whether it is done.
+  bool wait_for(std::chrono::milliseconds limit) const;
+  /// allgather: the parts of all ranks, by rank, and the first extent of their whole. After wait().
+  std::span<const std::byte> gathered() const;
+  std::uint64_t gathered_rows() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Of one rank since the engine was made.
+struct SyncStatistics {
+  std::uint64_t tensors = 0;     ///< handed out
+  std::uint64_t transfers = 0;   ///< fused or not
+  std::uint64_t bytes = 0;       ///< of tensors that were handed out
+  std::uint64_t wire_bytes = 0;  ///< what this rank gave to transfers
+  std::uint64_t largest_transfer = 0;
+  std::uint64_t cycles = 0;        ///< negotiate, gs, nbcs
+  std::uint64_t empty_cycles = 0;  ///< in which nothing was transferred
+  std::uint64_t negotiations = 0;  ///< messages to agree on something: bit vectors, requests
+  std::uint64_t cache_hits = 0;
+  std::uint64_t cache_misses = 0;
+  std::uint64_t plans = 0;      ///< topo: how often an order was worked out
+  std::uint64_t fallbacks = 0;  ///< topo: steps that did not follow their plan
+  std::uint64_t stalls = 0;     ///< reported
+  double wait_seconds = 0;      ///< for other ranks or for tensors, with something to do
+  double copy_seconds = 0;      ///< into fused buffers and out of them
+  double transfer_seconds = 0;
+  double skew_seconds = 0;  ///< between a tensor's first and last rank, where known
+  /// How much later than asked for the thread woke up: < 0.1, < 0.3, < 1, < 3, < 10, >= 10 ms.
+  std::uint64_t oversleep[6] = {};
+  double thread_user_seconds = 0;  ///< of the progress thread
+  double thread_system_seconds = 0;
+  std::uint64_t thread_voluntary_switches = 0;
+  std::uint64_t thread_involuntary_switches = 0;
+};
+
+/// Thread-safe but for close() and destruction. Operations on one name follow each other: a second
+/// one that is started before the first is done fails at once, locally (usage).
+class SyncEngine {
+ public:
+  /// Collective over `comm`, of which it takes parts of its own. Throws usage; unsupported where
+  /// helper threads may not use MPI (MPI_THREAD_MULTIPLE).
+  SyncEngine(const std::shared_ptr<Communicator>& comm, SyncOptions options);
+  /// As close(), without its errors.
+  ~SyncEngine();
+  SyncEngine(const SyncEngine&) = delete;
+  SyncEngine& operator=(const SyncEngine&) = delete;
+
+  // All return at once; memory must stay as it is (`in`) or untouched (`out`) until the handle is
+  // done. `in` and `out` may be the same; their sizes must be those of `tensor`.
+
+  SyncHandle allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
+                       std::span<std::byte> out, Reduction reduction = Reduction::sum);
+  SyncHandle broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root);
+  /// Ranks may differ in the first extent. See SyncHandle::gathered().
+  SyncHandle allgather(const TensorSpec& tensor, std::span<const std::byte> in);
+  SyncHandle barrier(const std::string& name);
+  /// Says that this rank has no more to sum: until all ranks have said so, it adds nothing (zeros,
+  /// for min and max their neutral elements) to what the others sum. The handle is done when all
+  /// have joined; then everything may start anew.
+  SyncHandle join();
+
+  /// topo: one iteration ends here: all that the plan knows was enqueued. Not needed (a name that
+  /// comes again ends the iteration too), but finds a missing tensor at once.
+  void end_step();
+  /// topo: the graph of which the following steps execute the part that leads to `fetches`.
+  /// Collective; ranks must give equal graphs. Plans are kept by their fetches.
+  void use_graph(const Graph& graph, std::span<const std::string> fetches);
+
+  /// Whether a failure has ended the engine; throws it.
+  void check() const;
+  SyncStatistics statistics() const;
+  /// One line: strategy, algorithm, placement, and why.
+  std::string explain() const;
+  /// Collective: waits until everything that was started is done. Then the engine takes no more.
+  void close();
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace forebay
