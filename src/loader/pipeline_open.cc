@@ -9,7 +9,6 @@
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"
-#include "core/bounded_call.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "loader/draw_pipeline.hpp"
@@ -17,7 +16,6 @@
 #include "loader/strided_pipeline.hpp"
 #include "read/open_access.hpp"
 #include "storage/plugin_registry.hpp"
-#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -169,16 +167,8 @@ void Pipeline::connect(Communicator& comm) {
   }
 }
 
-/// Does `step`. The code of a plug-in may never return from it: a thread that can be left behind
-/// calls that, and so the step has to own all that it uses.
 void Pipeline::ask_storage(const char* what, std::function<void()> step) const {
-  const std::string scheme = plugin_scheme(path_);
-  if (scheme.empty()) return step();
-  if (returns_within(options_.timeout, "fb-open", std::move(step))) return;
-  throw Error(ErrorKind::io,
-              fmt::format("{} gave no answer for {} s when it was to {}", name_of_plugin(scheme),
-                          static_cast<double>(options_.timeout.count()) / 1000, what),
-              "see whether the storage behind it answers, or raise --timeout", {.file = path_});
+  forebay::ask_storage(path_, options_.timeout, what, std::move(step));
 }
 
 // Other nodes may see other files: what they are is settled by one rank.
