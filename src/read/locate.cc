@@ -86,7 +86,11 @@ std::vector<lmdb::PageNumber> share_leaf_list(const LocateContext& context) {
     const auto list = [found, database = context.database] {
       *found = lmdb::list_leaves(*database);
     };
-    context.ask ? context.ask(list) : list();
+    if (context.ask) {
+      context.ask(list);
+    } else {
+      list();
+    }
     leaves = std::move(*found);
   });
   std::uint64_t count = leaves.size();

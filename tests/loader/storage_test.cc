@@ -88,6 +88,30 @@ TEST(LoaderStorage, APluginThatHangsWhileADataSetIsOpenedEndsAllRanks) {
   EXPECT_LT(now_seconds() - begin, 40);
 }
 
+// Beginnings of files are read at once, and the tree lies behind.
+TEST(LoaderStorage, APluginThatHangsWhileRecordsAreLocatedEndsAllRanks) {
+  load_storage_plugin(plugin("none"));
+  std::atomic<int> ended = 0;
+  run_ranks(4, 2, [&](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(20'000).values(300));
+    const double begin = now_seconds();
+    try {
+      Loader::open(comm, "test://slow:" + data.path(),
+                   LoaderOptions::parse("batch=16,epochs=1,timeout=0.3s,stage-bytes=64MiB,"
+                                        "order=in_memory"));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("plugin_none.so gave no answer for 0.3 s"), std::string::npos) << text;
+      EXPECT_NE(text.find("test://slow:" + data.path()), std::string::npos) << text;
+      EXPECT_NE(text.find("--timeout"), std::string::npos) << text;
+      ++ended;
+    }
+    EXPECT_LT(now_seconds() - begin, 4);
+    comm->barrier();
+  });
+  EXPECT_EQ(ended, 4);
+}
+
 // A load of 10 s: nobody waits for its end when nobody wants it any more.
 TEST(LoaderStorage, LoadersThatAreDroppedWhileTheyLoadEndSoon) {
   load_storage_plugin(plugin("none"));
