@@ -44,6 +44,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -165,6 +166,8 @@ class EpochOrder {
   std::uint64_t draws(int rank) const;
   /// Draw number `draw` of `rank`, below draws(rank).
   Draw draw(int rank, std::uint64_t draw) const;
+  /// The same for the draws from `first` on, one for each place of `to`: cheaper a draw.
+  void draws(int rank, std::uint64_t first, std::span<Draw> to) const;
 
   /// What `rank` loads, one buffer after the other, for the iterations from `iteration` on; nothing
   /// when there is nothing left. A shared buffer may serve no draw of this rank.

@@ -1,5 +1,7 @@
 #include "core/permutation.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/mix.hpp"
@@ -13,6 +15,10 @@ namespace {
 constexpr unsigned kPairs = 4;
 constexpr unsigned kPairsForFew = 16;
 constexpr std::uint64_t kFew = 64;
+
+// Numbers that images() takes through the rounds side by side: a multiplication of one does not
+// wait for that of another.
+constexpr std::size_t kLanes = 8;
 
 /// The least even number whose square is not below `size`. The root of a double may be off by one;
 /// sizes below 2^48 are exact in a double.
@@ -64,6 +70,37 @@ std::uint64_t Permutation::operator()(std::uint64_t number) const {
   do number = forth(number);
   while (number >= size_);
   return number;
+}
+
+void Permutation::images(std::uint64_t first, std::span<std::uint64_t> to) const {
+  std::array<std::uint64_t, kLanes> left, right;
+  std::uint64_t next_left = first / rights_, next_right = first % rights_;
+  while (!to.empty()) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      left[i] = next_left;
+      right[i] = next_right;
+      if (++next_right == rights_) {
+        next_right = 0;
+        ++next_left;
+      }
+    }
+    for (unsigned round = 0; round < rounds_; round += 2) {
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        left[i] += hash(round, right[i], lefts_);
+        if (left[i] >= lefts_) left[i] -= lefts_;
+      }
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        right[i] += hash(round + 1, left[i], rights_);
+        if (right[i] >= rights_) right[i] -= rights_;
+      }
+    }
+    const std::size_t count = std::min(kLanes, to.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t number = left[i] * rights_ + right[i];
+      to[i] = number < size_ ? number : (*this)(number);
+    }
+    to = to.subspan(count);
+  }
 }
 
 std::uint64_t Permutation::inverse(std::uint64_t number) const {

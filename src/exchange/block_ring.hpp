@@ -7,9 +7,11 @@
 //   tag: empty    ready          ready           assigned        empty
 //
 // Memory is given out in the same order; a block that does not fit before the end begins anew at
-// the front. Not synchronized.
+// the front. A block larger than the whole ring has memory of its own, until it is released, and
+// takes the least room in the ring to keep its place. Not synchronized.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,8 +33,9 @@ struct Block {
 
 class BlockRing {
  public:
-  /// Memory for `bytes` in at most `blocks` blocks.
-  BlockRing(std::size_t bytes, std::size_t blocks);
+  /// Memory for `bytes` in at most `blocks` blocks. Blocks that are larger have up to `beside`
+  /// bytes together.
+  BlockRing(std::size_t bytes, std::size_t blocks, std::size_t beside = 0);
 
   /// Whether a block of `bytes` fits when all others are empty.
   bool could_hold(std::uint64_t bytes) const;
@@ -50,8 +53,10 @@ class BlockRing {
   std::uint64_t taken() const { return taken_ - released_; }
   bool none_ready() const { return taken_ == ready_; }
   std::size_t capacity() const { return capacity_; }
+  /// The largest block that could_hold() says yes to.
+  std::size_t largest() const { return std::max(capacity_, beside_); }
   /// Leaves the memory to whoever still writes into it.
-  void leak_memory() { static_cast<void>(memory_.release()); }
+  void leak_memory();
 
  private:
   static constexpr std::size_t kAlignment = 64;  // for vector loads
@@ -61,14 +66,25 @@ class BlockRing {
     }
   };
 
+  using Memory = std::unique_ptr<std::byte, Free>;
+  /// A block, and where it is.
+  struct Entry {
+    Block block;
+    std::size_t begin = 0;  ///< offset in the ring
+    Memory own;
+  };
+
+  static Memory allocate(std::size_t bytes);
   static std::size_t room_for(std::uint64_t bytes);
-  Block& at(std::uint64_t number) { return blocks_[number % blocks_.size()]; }
-  const Block& at(std::uint64_t number) const { return blocks_[number % blocks_.size()]; }
+  Entry& at(std::uint64_t number) { return entries_[number % entries_.size()]; }
+  const Entry& at(std::uint64_t number) const { return entries_[number % entries_.size()]; }
   bool find_room(std::size_t room);
 
   std::size_t capacity_;
-  std::unique_ptr<std::byte, Free> memory_;
-  std::vector<Block> blocks_;
+  Memory memory_;
+  std::vector<Entry> entries_;
+  std::size_t beside_;
+  std::size_t used_beside_ = 0;
   std::size_t tail_ = 0;  ///< offset of the next block
   // Blocks are numbered from the beginning; these only grow.
   std::uint64_t assigned_ = 0;

@@ -16,6 +16,10 @@ struct Wanted {
   int owner = 0;             ///< the rank whose share holds it
   std::uint64_t index = 0;   ///< its place in that share, counted in samples
   std::uint64_t sample = 0;  ///< id in the data set, for messages only
+  // For who asks: comes back with the sample, and nobody looks at it on the way.
+  std::uint64_t draw = 0;      ///< number among what this rank draws in the epoch
+  std::uint64_t position = 0;  ///< and in the epoch's list
+  bool repeat = false;
 };
 
 class FetchPlan {

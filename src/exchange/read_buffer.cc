@@ -26,7 +26,8 @@ class ReadBuffer::Work {
       : exchange_(std::move(exchange)),
         source_(std::move(source)),
         trace_(options.trace),
-        ring_(options.bytes, options.blocks) {}
+        ring_(options.bytes, options.blocks, options.beside),
+        ahead_(options.ahead) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   ~Work() { let_go(); }
@@ -63,6 +64,7 @@ class ReadBuffer::Work {
  private:
   void read(const WantedBatch& batch, const std::stop_token& stop);
   std::size_t assign(const WantedBatch& batch, std::size_t first, const std::stop_token& stop);
+  bool asked_for() const { return ahead_ || assigned_ < asked_; }
   bool assign_one(const WantedBatch& batch, const Wanted& wanted);
   void fail(const Error& error, const std::stop_token& stop);
   void end(std::exception_ptr failure);
@@ -77,7 +79,10 @@ class ReadBuffer::Work {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   BlockRing ring_;
-  bool stuck_ = false;  ///< the thread waits for an empty block
+  const bool ahead_;
+  std::uint64_t assigned_ = 0;  ///< samples, from the start
+  std::uint64_t asked_ = 0;     ///< as far as the consumer has come
+  bool stuck_ = false;          ///< the thread waits for an empty block
   bool ended_ = false;
   std::exception_ptr failure_;
   ReadBufferFigures figures_;
@@ -110,6 +115,7 @@ std::size_t ReadBuffer::Work::assign(const WantedBatch& batch, std::size_t first
   std::unique_lock lock(mutex_);
   const Stopwatch waited(figures_.full_seconds);
   const auto assigned = [&] {
+    if (!asked_for()) return false;
     const bool found = assign_one(batch, batch.wanted[first]);
     if (std::exchange(stuck_, !found) == found) changed_.notify_all();
     return found;
@@ -119,7 +125,7 @@ std::size_t ReadBuffer::Work::assign(const WantedBatch& batch, std::size_t first
   }
   std::size_t bytes = to_.empty() ? 0 : to_.front().size();
   while (!to_.empty() && first + to_.size() < batch.wanted.size() && bytes < ring_.capacity() / 4 &&
-         assign_one(batch, batch.wanted[first + to_.size()])) {
+         asked_for() && assign_one(batch, batch.wanted[first + to_.size()])) {
     bytes += to_.back().size();
   }
   return to_.size();
@@ -129,13 +135,16 @@ bool ReadBuffer::Work::assign_one(const WantedBatch& batch, const Wanted& wanted
   const std::uint64_t bytes = exchange_->bytes_of(batch.generation, wanted);
   if (!ring_.could_hold(bytes)) {
     throw Error(ErrorKind::usage,
-                fmt::format("a sample of {} bytes of rank {} is larger than the read buffer of {}",
-                            bytes, wanted.owner, ring_.capacity()),
-                "give the read buffer more bytes", {.sample = wanted.sample});
+                fmt::format("a sample of {} bytes of rank {} is larger than the {} bytes that the "
+                            "memory budget leaves for one",
+                            bytes, wanted.owner, ring_.largest()),
+                "raise --stage-bytes", {.sample = wanted.sample});
   }
   Block* const block = ring_.assign(wanted, bytes);
-  if (block != nullptr) to_.push_back(block->bytes);
-  return block != nullptr;
+  if (block == nullptr) return false;
+  to_.push_back(block->bytes);
+  ++assigned_;
+  return true;
 }
 
 void ReadBuffer::Work::end(std::exception_ptr failure) {
@@ -162,6 +171,8 @@ void ReadBuffer::Work::take(std::size_t most, const WaitPolicy& policy,
                             std::vector<const Block*>& to) {
   const Stopwatch exposed(exposed_seconds_);
   std::unique_lock lock(mutex_);
+  asked_ = figures_.samples + most;
+  if (!ahead_) changed_.notify_all();
   std::optional<Waiting> waiting;
   for (;;) {
     if (!failure_ && exchange_) exchange_->check();

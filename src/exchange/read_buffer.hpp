@@ -31,10 +31,14 @@ struct WantedBatch {
 };
 
 struct ReadBufferOptions {
-  std::size_t bytes = std::size_t{64} << 20;  ///< for samples; the largest one has to fit
-  std::size_t blocks = 4096;                  ///< samples at most
+  std::size_t bytes = std::size_t{64} << 20;  ///< for samples
+  std::size_t beside = 0;     ///< taken when it is needed, for samples larger than all of `bytes`
+  std::size_t blocks = 4096;  ///< samples at most
   std::chrono::milliseconds patience = std::chrono::minutes(10);  ///< of next()
-  Placement placement;                                            ///< of the I/O thread
+  /// Whether samples are fetched before they are asked for. If not, waiting shows all that
+  /// fetching takes.
+  bool ahead = true;
+  Placement placement;     ///< of the I/O thread
   Trace* trace = nullptr;  ///< not touched any more after stop()
 };
 

@@ -4,30 +4,13 @@
 
 #include <algorithm>
 
-#include "order/round_plan.hpp"
+#include "order/most_loaded.hpp"
 
 namespace forebay {
-namespace {
-
-/// The most samples that a rank loads for one buffer.
-std::uint64_t most_samples_of(const OrderOptions& order) {
-  const std::uint64_t share = order.batch / static_cast<std::uint64_t>(order.ranks) + 1;
-  std::uint64_t most = share * order.window;  // loaded one by one
-  if (order.kind == OrderKind::grouped) most = std::max(most, order.group);
-  for (std::size_t i = 1; order.bounds && i < order.bounds->size(); ++i) {
-    most = std::max(most, (*order.bounds)[i] - (*order.bounds)[i - 1]);
-  }
-  if (order.kind == OrderKind::in_memory) {
-    most = std::max(most, samples_in_memory(order));
-  }
-  return most;
-}
-
-}  // namespace
 
 void DrawPipeline::plan(const OrderOptions& order) {
   collectively(*comm_, [&] {
-    most_samples_ = most_samples_of(order);
+    most_samples_ = most_loaded(order, !options_.done.empty());
     feed_ = std::make_shared<DrawFeed>(*epochs_, comm_->rank(), most_samples_);
   });
   if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();
@@ -107,7 +90,7 @@ void DrawPipeline::begin_buffer(std::uint64_t number, Delivery& delivery) {
 }
 
 Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
-  Sample sample = sample_of(draw);
+  Sample sample = sample_of(epoch_->order.draw(comm_->rank(), draw));
   const Place place = epoch_->order.place(comm_->rank(), draw);
   const StageEntry& entry = stage_->entry_of(number, place.slot, sample.id);
   sample.key = stage_->key(entry);

@@ -126,9 +126,8 @@ bool EpochPipeline::more() {
   return true;
 }
 
-Sample EpochPipeline::sample_of(std::uint64_t draw) const {
+Sample EpochPipeline::sample_of(const Draw& drawn) const {
   const EpochOrder& order = epoch_->order;
-  const Draw drawn = order.draw(comm_->rank(), draw);
   return {.id = drawn.sample,
           .global = order.epoch() * order.size() + drawn.position,
           .epoch = order.epoch(),

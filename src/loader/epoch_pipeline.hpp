@@ -25,8 +25,8 @@ class EpochPipeline : public Pipeline {
   void complete(ReaderSite& site) const override { site.keep_bytes = keep_bytes_; }
 
   RunLimits limits() const;
-  /// `draw` of this rank as the consumer sees it; without its place in the batch, key and value.
-  Sample sample_of(std::uint64_t draw) const;
+  /// A draw of this rank as the consumer sees it; without its place in the batch, key and value.
+  Sample sample_of(const Draw& drawn) const;
   /// Moves samples that cannot wait where they are into `delivery` itself.
   static void copy_out(Delivery& delivery);
 

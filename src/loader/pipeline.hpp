@@ -150,6 +150,7 @@ class Pipeline : private BatchSource {
  private:
   void open(Communicator& comm);
   void connect(Communicator& comm);
+  void ask_storage(const char* what, std::function<void()> step) const;
   void recognize();
   void adapt_to_thread_level();
   void require_threads_for_mpiio() const;
@@ -157,6 +158,7 @@ class Pipeline : private BatchSource {
   void start_progress();
   void open_data();
   void open_mpiio();
+  DataFacts facts_now() const;
   void agree_on_data();
   void share_facts();
   void require_same_data(const std::string& fingerprint) const;

@@ -15,6 +15,7 @@
 #include "loader/shared_pipeline.hpp"
 #include "loader/strided_pipeline.hpp"
 #include "read/open_access.hpp"
+#include "storage/plugin_registry.hpp"
 
 namespace forebay {
 namespace {
@@ -166,10 +167,19 @@ void Pipeline::connect(Communicator& comm) {
   }
 }
 
+void Pipeline::ask_storage(const char* what, std::function<void()> step) const {
+  forebay::ask_storage(path_, options_.timeout, what, std::move(step));
+}
+
 // Other nodes may see other files: what they are is settled by one rank.
 void Pipeline::recognize() {
   collectively(*comm_, [&] {
-    if (comm_->rank() == 0) format_ = recognize_format(path_, options_);
+    if (comm_->rank() != 0) return;
+    const auto format = std::make_shared<std::string>();
+    ask_storage("open this", [format, path = path_, options = options_] {
+      *format = recognize_format(path, options);
+    });
+    format_ = *format;
   });
   format_ = broadcast_text(*comm_, format_, 0);
   data_ = make_access(path_, options_, format_);
@@ -220,14 +230,24 @@ void Pipeline::start_progress() {
 
 void Pipeline::open_data() {
   collectively(*comm_, [&] {
-    if (root_ >= 0) data_->open(setup_, end_signal_->token());
+    if (root_ < 0) return;
+    const auto setup = std::make_shared<ReadSetup>(setup_);
+    ask_storage("open this",
+                [data = data_, setup, stop = end_signal_->token()] { data->open(*setup, stop); });
+    setup_ = *setup;
   });
+}
+
+DataFacts Pipeline::facts_now() const {
+  const auto facts = std::make_shared<DataFacts>();
+  ask_storage("tell what this is", [data = data_, facts] { *facts = data->facts(); });
+  return *facts;
 }
 
 void Pipeline::agree_on_data() {
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
-    facts_ = data_->facts();
+    facts_ = facts_now();
     if (facts_.entries > 0) return;
     throw Error(ErrorKind::not_found, "the data set has no samples",
                 "pack some into it, or name another", {.file = path_});
@@ -256,7 +276,7 @@ void Pipeline::share_facts() {
 }
 
 void Pipeline::require_same_data(const std::string& fingerprint) const {
-  if (root_ < 0 || data_->facts().fingerprint == fingerprint) return;
+  if (root_ < 0 || facts_now().fingerprint == fingerprint) return;
   throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
               "wait until its writer is done, and check that all nodes see the same file",
               {.file = path_});
@@ -279,10 +299,13 @@ void Pipeline::agree_on_values() {
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
     codec = data_->codec({options_.codec, options_.schema});
-    first = look_at_first(*data_, needs_first_value(codec));
-    if (needs_first_value(codec) && options_.undecodable == Undecodable::skip) {
-      look_for_decodable(*data_, facts_.entries, codec, first);
-    }
+    const auto found = std::make_shared<FirstRecord>();
+    ask_storage("read the first sample", [found, codec, data = data_, entries = facts_.entries,
+                                          may_skip = options_.undecodable == Undecodable::skip] {
+      *found = look_at_first(*data, needs_first_value(codec));
+      if (needs_first_value(codec) && may_skip) look_for_decodable(*data, entries, codec, *found);
+    });
+    first = *found;
   });
   codec.codec = broadcast_text(*comm_, codec.codec, 0);
   codec.schema = broadcast_text(*comm_, codec.schema, 0);

@@ -1,6 +1,7 @@
 #include "loader/share_filler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 
 // Every wait looks up this often, for failures and for shutdown.
 constexpr std::chrono::milliseconds kSlice{50};
+// Who leaves looks up this often for others that do.
+constexpr std::chrono::milliseconds kFarewellSlice{10};
+constexpr std::array<std::byte, 1> kFarewell{};
 
 /// What a rank says before each filling.
 struct Step {
@@ -80,15 +84,23 @@ class ShareFiller::Work {
     leaves_ = leaves_ || leaves;
     changed_.notify_all();
   }
+  /// All ranks leave: what is loaded now is loaded for nobody.
+  void skip_loads() { skips_ = true; }
   std::uint64_t samples() const { return samples_; }
+  std::int64_t waited_ns() const {
+    const std::lock_guard lock(mutex_);
+    return waited_ns_ + (wait_begin_ns_ > 0 ? now_ns() - wait_begin_ns_ : 0);
+  }
 
  private:
+  template <typename Call>
+  auto waiting_for_ranks(const Call& call);
   void fill_all();
   bool agree(bool has_load);
   void fill_generation(const std::shared_ptr<const Load>& load);
   void move(const Load& load);
   void move_window(const Load& load, std::uint64_t window, SampleCursor& samples);
-  void wait_for_window(std::uint64_t window);
+  bool wait_for_window(std::uint64_t window);
   void part();
   void fail(const Error& error);
   void check() const {
@@ -105,12 +117,28 @@ class ShareFiller::Work {
   std::uint64_t generation_ = 0;  ///< the next
   bool all_leave_ = false;
   std::atomic<std::uint64_t> samples_ = 0;
+  std::atomic<bool> skips_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool reads_done_ = false;
   bool leaves_ = false;
+  std::int64_t waited_ns_ = 0;
+  std::int64_t wait_begin_ns_ = 0;  ///< 0: it does not wait
 };
+
+/// Calls what waits for other ranks.
+template <typename Call>
+auto ShareFiller::Work::waiting_for_ranks(const Call& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    wait_begin_ns_ = now_ns();
+  }
+  const auto result = call();
+  const std::lock_guard lock(mutex_);
+  waited_ns_ += now_ns() - std::exchange(wait_begin_ns_, 0);
+  return result;
+}
 
 void ShareFiller::Work::fill_all() {
   for (std::uint64_t number = 0; !all_leave_; ++number) {
@@ -136,9 +164,13 @@ void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load)
   const std::uint64_t generation = generation_;
   std::int64_t begin = now_ns();
   if (generation > 0) {
-    parts_.exchange->begin();
+    waiting_for_ranks([this] {
+      parts_.exchange->begin();
+      return true;
+    });
     trace("swap", begin, generation);
   }
+  if (load && !parts_.ahead) parts_.stage->release(0, load->begin);
   parts_.loads->push({.generation = generation, .load = load});
   if (load) {
     begin = now_ns();
@@ -146,7 +178,7 @@ void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load)
     trace("load", begin, generation);
   }
   begin = now_ns();
-  generation_ = parts_.exchange->open() + 1;
+  generation_ = waiting_for_ranks([this] { return parts_.exchange->open(); }) + 1;
   trace("open", begin, generation);
 }
 
@@ -161,9 +193,10 @@ void ShareFiller::Work::trace(const char* what, std::int64_t begin_ns,
 void ShareFiller::Work::move(const Load& load) {
   SampleCursor samples(load.runs);
   for (std::uint64_t window = load.begin; window < load.end; ++window) {
-    wait_for_window(window);
+    if (!wait_for_window(window)) return;
     move_window(load, window, samples);
-    parts_.stage->release(0, window + 1);
+    // A window that is free is read into.
+    if (parts_.ahead || window + 1 < load.end) parts_.stage->release(0, window + 1);
   }
 }
 
@@ -178,10 +211,13 @@ void ShareFiller::Work::move_window(const Load& load, std::uint64_t window, Samp
   samples_ += count;
 }
 
-void ShareFiller::Work::wait_for_window(std::uint64_t window) {
+/// False when it is not needed any more.
+bool ShareFiller::Work::wait_for_window(std::uint64_t window) {
   do {
+    if (skips_) return false;
     check();
   } while (!parts_.stage->wait_published(window, kSlice));
+  return true;
 }
 
 /// The shares must stay as long as any rank fetches from them.
@@ -204,7 +240,8 @@ void ShareFiller::Work::fail(const Error& error) {
 }
 
 ShareFiller::ShareFiller(ShareFillerParts parts, bool here)
-    : work_(std::make_shared<Work>(std::move(parts))) {
+    : farewell_(parts.farewell), left_(static_cast<std::size_t>(farewell_->size())) {
+  work_ = std::make_shared<Work>(std::move(parts));
   if (here) {
     work_->run_here();
   } else {
@@ -217,9 +254,45 @@ void ShareFiller::reads_are_done() { work_->note(false); }
 
 bool ShareFiller::leave(std::chrono::milliseconds limit) {
   work_->note(true);
-  if (!thread_.ended_within(limit)) return false;
+  const std::int64_t end = now_ns() + std::chrono::nanoseconds(limit).count();
+  try {
+    if (thread_.running()) say_farewell();
+    while (!thread_.ended_within(kFarewellSlice)) {
+      if (now_ns() >= end) return false;
+      hear_farewells();
+    }
+  } catch (const Error&) {
+    // Without farewells it takes longer, and ends all the same.
+    if (!thread_.ended_within(limit)) return false;
+  }
   thread_.stop();
   return true;
+}
+
+// Rank 0 tells the others when all have said that they leave.
+void ShareFiller::say_farewell() {
+  if (farewell_->rank() == 0) {
+    left_[0] = true;
+  } else {
+    farewell_->send(0, kFarewell);
+  }
+}
+
+void ShareFiller::hear_farewells() {
+  if (farewell_->rank() > 0) {
+    if (farewell_->try_receive(0)) work_->skip_loads();
+    return;
+  }
+  const auto all = [this] { return std::ranges::find(left_, false) == left_.end(); };
+  if (all()) return;
+  for (int rank = 1; rank < farewell_->size(); ++rank) {
+    if (!left_[static_cast<std::size_t>(rank)] && farewell_->try_receive(rank)) {
+      left_[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  if (!all()) return;
+  for (int rank = 1; rank < farewell_->size(); ++rank) farewell_->send(rank, kFarewell);
+  work_->skip_loads();
 }
 
 void ShareFiller::abandon(std::chrono::milliseconds limit) {
@@ -229,5 +302,7 @@ void ShareFiller::abandon(std::chrono::milliseconds limit) {
 }
 
 std::uint64_t ShareFiller::samples() const { return work_->samples(); }
+
+std::int64_t ShareFiller::waited_ns() const { return work_->waited_ns(); }
 
 }  // namespace forebay

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "comm/failure_board.hpp"
 #include "core/placement.hpp"
@@ -28,13 +29,16 @@ inline constexpr std::chrono::hours kForever{24 * 365};
 
 struct ShareFillerParts {
   std::string path;
-  std::shared_ptr<Communicator> comm;  ///< of this thread alone
+  std::shared_ptr<Communicator> comm;      ///< of this thread alone
+  std::shared_ptr<Communicator> farewell;  ///< of leave() alone, for messages
   std::shared_ptr<FailureBoard> board;
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<Stage> stage;  ///< of this rank alone
   std::shared_ptr<LoadFeed> feed;
   std::shared_ptr<OpenedLoads> loads;  ///< is told of each filling
-  Trace* trace = nullptr;              ///< not touched any more after leave()
+  /// Whether the next filling may be read while the present one is used.
+  bool ahead = true;
+  Trace* trace = nullptr;  ///< not touched any more after leave()
 };
 
 /// Local but for the constructor, as its thread works with those of all other ranks.
@@ -49,7 +53,8 @@ class ShareFiller {
   /// This rank fetches nothing more. Thread-safe.
   void reads_are_done();
   /// The same, and ends the thread as soon as all other ranks have said either. Tells whether they
-  /// did so within `limit`; if not, the thread goes on.
+  /// did so within `limit`; if not, the thread goes on. When all ranks are in this call, the
+  /// filling that is under way is not completed: nobody reads it.
   bool leave(std::chrono::milliseconds limit);
   /// For when a failure has been published: waits at most `limit`, and leaves the thread behind if
   /// that was not enough.
@@ -57,11 +62,19 @@ class ShareFiller {
 
   /// Samples that were moved into the share.
   std::uint64_t samples() const;
+  /// How long the thread has waited for the other ranks so far: for those that still load, or use
+  /// what is to be replaced.
+  std::int64_t waited_ns() const;
 
  private:
   class Work;
 
+  void say_farewell();
+  void hear_farewells();
+
   std::shared_ptr<Work> work_;
+  std::shared_ptr<Communicator> farewell_;
+  std::vector<bool> left_;  ///< on rank 0: who is in leave()
   HelperThread thread_;
 };
 

@@ -52,13 +52,15 @@ ShareMemory divide_budget(const ShareNeeds& needs) {
       (windows + 1) * needs.batch_share * (mean + kEntryBytes) + 2 * needs.sizes.largest;
   memory.ring_bytes = std::min(std::max(kRing, batches), needs.budget_bytes / 4);
   memory.ring_blocks = std::max<std::uint64_t>(4096, (windows + 1) * needs.batch_share);
+  // What a window has room for can come: in the batch that is made and in the one before it.
+  if (area > memory.ring_bytes) memory.beside_ring_bytes = 2 * area;
   return memory;
 }
 
 void fit_shares(Communicator& world, Communicator& node, const ShareNeeds& needs,
                 ShareMemory& memory) {
   const auto generations = static_cast<std::uint64_t>(needs.generations);
-  const std::uint64_t taken = memory.stage_bytes + memory.ring_bytes;
+  const std::uint64_t taken = memory.stage_bytes + memory.ring_bytes + memory.beside_ring_bytes;
   const NodePart mine{.expected = expected_bytes(needs) * generations,
                       .left = needs.budget_bytes - std::min(taken, needs.budget_bytes)};
   std::uint64_t expected = 0, left = 0;

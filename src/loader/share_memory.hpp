@@ -36,7 +36,8 @@ struct ShareMemory {
   std::uint64_t window_samples = 1;
   std::uint64_t ring_bytes = 0;
   std::uint64_t ring_blocks = 0;
-  std::uint64_t share_bytes = 0;  ///< of one filling, at most
+  std::uint64_t beside_ring_bytes = 0;  ///< for samples that are larger than it
+  std::uint64_t share_bytes = 0;        ///< of one filling, at most
 };
 
 /// Local: all but share_bytes.

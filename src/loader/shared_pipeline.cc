@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "comm/values.hpp"
+#include "core/clock.hpp"
 #include "core/number_text.hpp"
 #include "loader/packed_sample.hpp"
 #include "loader/wanted_draws.hpp"
-#include "order/round_plan.hpp"
+#include "order/most_loaded.hpp"
 
 namespace forebay {
 namespace {
@@ -26,22 +27,6 @@ constexpr std::uint64_t kAllGenerations = UINT64_MAX - 1;
 
 bool scattered(const OrderOptions& order) {
   return order.kind == OrderKind::shuffled || order.kind == OrderKind::listed;
-}
-
-/// The most samples that a rank loads for one filling. `plain`: for a run that begins epochs
-/// itself.
-std::uint64_t most_samples_of(const OrderOptions& order, bool plain) {
-  const auto ranks = static_cast<std::uint64_t>(order.ranks);
-  const std::uint64_t share = order.batch / ranks + 1;
-  const std::uint64_t singles = std::min(share * order.window, order.entries * order.reuse);
-  if (order.kind == OrderKind::in_memory) {
-    const RoundPlan plan = plan_rounds(order);
-    const std::uint64_t units = (plan.units_a_round + ranks - 1) / ranks;
-    return std::max(share, units * plan.cut.samples(0).count);  // share: repeats at the end
-  }
-  if (order.kind != OrderKind::grouped) return singles;
-  const bool repeats = order.end == OrderEnd::pad || order.end == OrderEnd::wrap;
-  return repeats || !plain ? std::max(singles, order.group) : order.group;
 }
 
 }  // namespace
@@ -88,7 +73,7 @@ ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
                                    static_cast<double>(facts_.entries),
                    .scattered = !held_data_ && scattered(order)};
   needs.samples = held_data_ ? held_by(comm_->rank(), facts_.entries, order.ranks).count
-                             : most_samples_of(order, options_.done.empty());
+                             : most_loaded(order, !options_.done.empty());
   needs.generations = held_data_ ? 1 : std::min(options_.buffers, kMostGenerations);
   needs.windows = options_.buffers;
   needs.batch_share = order.batch / ranks + 1;
@@ -140,6 +125,8 @@ void SharedPipeline::make_exchange() {
                       .filling_patience = kForever});
   exchange_text_ = exchange_->describe();
   filling_ = comm_->split(0, comm_->rank());
+  farewell_ = comm_->split(0, comm_->rank());
+  if (comm_->concurrent()) farewell_->carry_messages();
 }
 
 StageShape SharedPipeline::stage_shape() const {
@@ -154,17 +141,21 @@ StageShape SharedPipeline::stage_shape() const {
 void SharedPipeline::started() {
   filler_ = std::make_shared<ShareFiller>(ShareFillerParts{.path = path_,
                                                            .comm = filling_,
+                                                           .farewell = farewell_,
                                                            .board = board_,
                                                            .exchange = exchange_,
                                                            .stage = stage_,
                                                            .feed = feed_,
                                                            .loads = loads_,
+                                                           .ahead = options_.buffers > 1,
                                                            .trace = trace_},
                                           !comm_->concurrent());
   buffer_.emplace(exchange_,
                   ReadBufferOptions{.bytes = memory_.ring_bytes,
+                                    .beside = memory_.beside_ring_bytes,
                                     .blocks = memory_.ring_blocks,
                                     .patience = patience_with_loads(),
+                                    .ahead = options_.buffers > 1,
                                     .placement = {},
                                     .trace = trace_},
                   source());
@@ -208,17 +199,23 @@ Delivery SharedPipeline::take() {
 /// Some more samples of the next batch, whose draws begin with `first`.
 void SharedPipeline::take_ready(std::uint64_t first, std::uint64_t count) {
   ready_.clear();
+  const std::int64_t begin = now_ns(), others_at_begin = filler_->waited_ns();
   buffer_->take(count - pending_.samples.size(), ready_);
+  // Waiting while the filling waits for other ranks is skew, not I/O.
+  const std::int64_t others = filler_->waited_ns() - others_at_begin;
+  figures_.skew_seconds += static_cast<double>(std::min(others, now_ns() - begin)) * 1e-9;
   if (ready_.empty()) return make_room();
   for (const Block* const block : ready_) {
     const std::uint64_t position = pending_.samples.size();
-    Sample sample = sample_of(first + position);
-    if (block->wanted.sample != sample.id) {
-      throw Error(
-          ErrorKind::communication,
-          fmt::format("sample {} was fetched where {} belongs", block->wanted.sample, sample.id),
-          "this is a fault of Forebay: please report it");
+    const Wanted& wanted = block->wanted;
+    if (wanted.draw != first + position) {
+      throw Error(ErrorKind::communication,
+                  fmt::format("sample {}, draw {}, was fetched where draw {} belongs",
+                              wanted.sample, wanted.draw, first + position),
+                  "this is a fault of Forebay: please report it");
     }
+    Sample sample =
+        sample_of({.sample = wanted.sample, .position = wanted.position, .repeat = wanted.repeat});
     const UnpackedSample unpacked = unpack_sample(block->bytes);
     sample.position = position;
     sample.key = unpacked.key;
@@ -283,7 +280,7 @@ LoaderStatistics SharedPipeline::statistics() const {
     return all;
   }
   const ExchangeFigures moved = exchange_->figures();
-  all.exposed_seconds = buffer_->figures().exposed_seconds;
+  all.exposed_seconds = std::max(0.0, buffer_->figures().exposed_seconds - all.skew_seconds);
   all.samples_read = filler_->samples();
   all.samples_fetched = moved.samples;
   all.near_bytes = moved.near_bytes;

@@ -61,7 +61,8 @@ class SharedPipeline final : public EpochPipeline {
   ShareMemory memory_;
   std::shared_ptr<LoadFeed> feed_;
   std::shared_ptr<OpenedLoads> loads_ = std::make_shared<OpenedLoads>();
-  std::shared_ptr<Communicator> filling_;  ///< for the thread that fills
+  std::shared_ptr<Communicator> filling_;   ///< for the thread that fills
+  std::shared_ptr<Communicator> farewell_;  ///< for its end
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<ShareFiller> filler_;
   std::optional<ReadBuffer> buffer_;

@@ -1,6 +1,7 @@
 #include "loader/wanted_draws.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "order/deal.hpp"
 
@@ -9,6 +10,21 @@ namespace {
 
 // Enough for the reads from other nodes to go in batches.
 constexpr std::uint64_t kDrawsAtOnce = 512;
+
+/// Draws from `first` on, below `end`; where they are is not told.
+std::vector<Wanted> draw_some(const EpochOrder& order, int rank, std::uint64_t first,
+                              std::uint64_t end) {
+  std::array<Draw, kDrawsAtOnce> memory;
+  const auto draws = std::span(memory).first(std::min(end - first, kDrawsAtOnce));
+  order.draws(rank, first, draws);
+  std::vector<Wanted> wanted;
+  wanted.reserve(draws.size());
+  for (const Draw& draw : draws) {
+    wanted.push_back(
+        {.sample = draw.sample, .draw = first++, .position = draw.position, .repeat = draw.repeat});
+  }
+  return wanted;
+}
 
 }  // namespace
 
@@ -28,14 +44,12 @@ std::optional<WantedBatch> HeldDraws::next() {
     if (whole && epoch_->order.draws(rank_) == 0) return std::nullopt;
   }
   const OrderOptions& options = epoch_->order.options();
-  WantedBatch batch;
-  for (; draw_ < end_ && batch.wanted.size() < kDrawsAtOnce; ++draw_) {
-    const std::uint64_t sample = epoch_->order.draw(rank_, draw_).sample;
-    const int owner = rank_with(sample, options.entries, options.ranks);
-    batch.wanted.push_back({.owner = owner,
-                            .index = sample - share_begin_of(owner, options.entries, options.ranks),
-                            .sample = sample});
+  WantedBatch batch{.wanted = draw_some(epoch_->order, rank_, draw_, end_)};
+  for (Wanted& wanted : batch.wanted) {
+    wanted.owner = rank_with(wanted.sample, options.entries, options.ranks);
+    wanted.index = wanted.sample - share_begin_of(wanted.owner, options.entries, options.ranks);
   }
+  draw_ += batch.wanted.size();
   return batch;
 }
 
@@ -47,12 +61,16 @@ std::optional<WantedBatch> LoadedDraws::next() {
   }
   WantedBatch batch{.generation = load_->generation, .wanted = {}};
   const std::uint64_t count = load_->load ? load_->load->count : 0;
-  for (; done_ < count && batch.wanted.size() < kDrawsAtOnce; ++done_) {
-    const EpochOrder& order = load_->load->epoch->order;
-    const std::uint64_t draw = load_->load->first + done_;
-    const Place place = order.place(rank_, draw);
-    batch.wanted.push_back(
-        {.owner = place.rank, .index = place.slot, .sample = order.draw(rank_, draw).sample});
+  if (done_ < count) {
+    const Load& load = *load_->load;
+    const EpochOrder& order = load.epoch->order;
+    batch.wanted = draw_some(order, rank_, load.first + done_, load.first + count);
+    for (Wanted& wanted : batch.wanted) {
+      const Place place = order.place(rank_, wanted.draw);
+      wanted.owner = place.rank;
+      wanted.index = place.slot;
+    }
+    done_ += batch.wanted.size();
   }
   batch.last = done_ == count;
   if (batch.last) load_.reset();

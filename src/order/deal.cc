@@ -65,6 +65,13 @@ std::uint64_t Deal::position(int rank, std::uint64_t draw) const {
   return full_ * batch_ + tail_begin(rank) + (draw - full_ * share);
 }
 
+std::uint64_t Deal::in_a_row(int rank, std::uint64_t draw) const {
+  const std::uint64_t left = draws(rank) - draw;
+  if (in_runs()) return left;
+  const std::uint64_t share = this->share(rank);
+  return std::min(left, share - draw % share);
+}
+
 std::uint64_t Deal::draws_below(int rank, std::uint64_t position) const {
   if (in_runs()) return part_in(position, draws_before(rank), draws(rank));
   const std::uint64_t share = this->share(rank);

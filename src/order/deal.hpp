@@ -44,6 +44,8 @@ class Deal {
   std::uint64_t draws_before(int rank) const;
   /// The position of draw `draw` of `rank`.
   std::uint64_t position(int rank, std::uint64_t draw) const;
+  /// How many draws, from `draw` of `rank` on, have positions in a row.
+  std::uint64_t in_a_row(int rank, std::uint64_t draw) const;
   /// How many draws of `rank` are at positions below `position`.
   std::uint64_t draws_below(int rank, std::uint64_t position) const;
 

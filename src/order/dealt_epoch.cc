@@ -88,6 +88,11 @@ std::uint64_t DealtEpoch::position(int rank, std::uint64_t draw) const {
   return in_epoch(deal_.position(rank, repeated_draw(rank, draw)));
 }
 
+std::uint64_t DealtEpoch::in_a_row(int rank, std::uint64_t draw) const {
+  const std::uint64_t own = deal_.draws(rank);
+  return draw < own && before_.empty() ? deal_.in_a_row(rank, draw) : 1;
+}
+
 DealtEpoch::Reach DealtEpoch::reach(std::size_t level, std::uint64_t position,
                                     const Run& region) const {
   if (level == 0) {

@@ -36,6 +36,8 @@ class DealtEpoch {
   std::uint64_t own(int rank) const;
   /// The position of a draw in the epoch's list.
   std::uint64_t position(int rank, std::uint64_t draw) const;
+  /// Draws from `draw` on whose positions follow each other: at least 1, not always all there are.
+  std::uint64_t in_a_row(int rank, std::uint64_t draw) const;
   /// The draws around `draw`, of its kind (repeat or not), whose positions lie in `region`, which
   /// has its own. By runs: those that follow each other there.
   Run draws_in(const Run& region, int rank, std::uint64_t draw) const;

@@ -13,6 +13,10 @@ Deal EpochList::deal(int ranks, std::uint64_t batch) const {
   return Deal::by_batch(size(), ranks, batch);
 }
 
+void EpochList::samples(std::uint64_t first, std::span<std::uint64_t> to) const {
+  for (std::uint64_t& sample : to) sample = this->sample(first++);
+}
+
 std::optional<Buffer> EpochList::first_buffer(const DealtEpoch& dealt, int rank,
                                               std::uint64_t iteration) const {
   const std::uint64_t draw = iteration * dealt.deal().share(rank);

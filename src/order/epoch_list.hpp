@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "forebay/epoch_order.hpp"
 #include "order/deal.hpp"
@@ -21,6 +22,8 @@ class EpochList {
   virtual std::uint64_t size() const = 0;
   /// The sample at `position` below size().
   virtual std::uint64_t sample(std::uint64_t position) const = 0;
+  /// The samples at the positions from `first` on, one for each place of `to`.
+  virtual void samples(std::uint64_t first, std::span<std::uint64_t> to) const;
   /// For those who begin the epoch.
   virtual Deal deal(int ranks, std::uint64_t batch) const;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/mix.hpp"
-#include "core/permutation.hpp"
 #include "order/round_plan.hpp"
 
 namespace forebay {
@@ -34,31 +33,53 @@ Run RoundList::slots(std::uint64_t round) const {
   return {first, std::min(units_a_round_, units_.units() - first)};
 }
 
-Run RoundList::samples(std::uint64_t round) const {
+Run RoundList::samples_of(std::uint64_t round) const {
   const Run slots = this->slots(round);
   const std::uint64_t first = units_.begin(slots.first);
   return {first, units_.begin(slots.first + slots.count) - first};
 }
 
 Run RoundList::region(std::uint64_t round) const {
-  const Run samples = this->samples(round);
+  const Run samples = samples_of(round);
   return {reuse_ * samples.first, reuse_ * samples.count};
 }
 
-RoundList::Origin RoundList::origin(std::uint64_t position) const {
+RoundList::Pass RoundList::pass(std::uint64_t position) const {
   const std::uint64_t round = round_at(position);
-  const Run samples = this->samples(round);
+  const Run samples = samples_of(round);
   const std::uint64_t place = position - reuse_ * samples.first;
   const std::uint64_t pass = place / samples.count;
-  const Permutation order(samples.count, mix_key({key_, round, pass}));
-  const std::uint64_t image = samples.first + order(place % samples.count);
-  const std::uint64_t slot = units_.slot_at(image);
-  return {slot, image - units_.begin(slot)};
+  return {.samples = samples,
+          .order = Permutation(samples.count, mix_key({key_, round, pass})),
+          .place = place % samples.count};
+}
+
+RoundList::Origin RoundList::origin(std::uint64_t place) const {
+  const std::uint64_t slot = units_.slot_at(place);
+  return {slot, place - units_.begin(slot)};
+}
+
+std::uint64_t RoundList::sample_in(const Origin& from) const {
+  return units_.samples(from.slot).first + from.offset;
 }
 
 std::uint64_t RoundList::sample(std::uint64_t position) const {
-  const Origin from = origin(position);
-  return units_.samples(from.slot).first + from.offset;
+  const Pass pass = this->pass(position);
+  return sample_in(origin(pass.samples.first + pass.order(pass.place)));
+}
+
+void RoundList::samples(std::uint64_t first, std::span<std::uint64_t> to) const {
+  while (!to.empty()) {
+    const Pass pass = this->pass(first);
+    const auto part = to.first(std::min<std::uint64_t>(to.size(), pass.samples.count - pass.place));
+    pass.order.images(pass.place, part);
+    for (std::uint64_t& sample : part) {
+      sample += pass.samples.first;
+      if (units_.permuted()) sample = sample_in(origin(sample));
+    }
+    first += part.size();
+    to = to.subspan(part.size());
+  }
 }
 
 std::uint64_t RoundList::served_by_rounds(const DealtEpoch& dealt, int rank) const {
@@ -113,7 +134,8 @@ Place RoundList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) co
   if (draw >= served_by_rounds(dealt, rank)) {
     return {rank, draw - single_draws(dealt, rank, draw).first};
   }
-  const Origin from = origin(dealt.position(rank, draw));
+  const Pass pass = this->pass(dealt.position(rank, draw));
+  const Origin from = origin(pass.samples.first + pass.order(pass.place));
   const Run slots = this->slots(from.slot / units_a_round_);
   const int ranks = dealt.deal().ranks();
   const int holder = rank_with(from.slot - slots.first, slots.count, ranks);

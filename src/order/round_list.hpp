@@ -10,6 +10,7 @@
 // every epoch.
 #pragma once
 
+#include "core/permutation.hpp"
 #include "order/epoch_list.hpp"
 #include "order/unit_order.hpp"
 
@@ -21,6 +22,7 @@ class RoundList final : public EpochList {
 
   std::uint64_t size() const override { return reuse_ * units_.begin(units_.units()); }
   std::uint64_t sample(std::uint64_t position) const override;
+  void samples(std::uint64_t first, std::span<std::uint64_t> to) const override;
   Buffer buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
   Place place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
   std::optional<Buffer> first_buffer(const DealtEpoch& dealt, int rank,
@@ -34,14 +36,24 @@ class RoundList final : public EpochList {
     std::uint64_t slot;
     std::uint64_t offset;
   };
+  /// One delivery of a round.
+  struct Pass {
+    Run samples;  ///< of the round
+    Permutation order;
+    std::uint64_t place;  ///< the position in it
+  };
 
   std::uint64_t rounds() const { return (units_.units() - 1) / units_a_round_ + 1; }
   std::uint64_t round_at(std::uint64_t position) const;
   /// The slots of `round`, and its positions without and with reuse.
   Run slots(std::uint64_t round) const;
-  Run samples(std::uint64_t round) const;
+  Run samples_of(std::uint64_t round) const;
   Run region(std::uint64_t round) const;
-  Origin origin(std::uint64_t position) const;
+  Pass pass(std::uint64_t position) const;
+  /// Where what is at `place` of all units in slot order comes from,
+  Origin origin(std::uint64_t place) const;
+  /// and which sample that is.
+  std::uint64_t sample_in(const Origin& from) const;
   Buffer round_buffer(const DealtEpoch& dealt, int rank, std::uint64_t round) const;
   /// Up to here draws of `rank` are served by rounds; repeats behind it are loaded singly.
   std::uint64_t served_by_rounds(const DealtEpoch& dealt, int rank) const;

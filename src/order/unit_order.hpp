@@ -46,6 +46,8 @@ class UnitOrder {
 
   const UnitCut& cut() const { return cut_; }
   std::uint64_t units() const { return cut_.units(); }
+  /// As opposed to all in order, so that positions are samples.
+  bool permuted() const { return order_.has_value(); }
   std::uint64_t unit(std::uint64_t slot) const { return order_ ? (*order_)(slot) : slot; }
   Run samples(std::uint64_t slot) const { return cut_.samples(unit(slot)); }
   /// The first position of `slot`, which may be units(): then all samples.

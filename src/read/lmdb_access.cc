@@ -9,6 +9,7 @@
 #include "read/handoff_reader.hpp"
 #include "read/scattered_index.hpp"
 #include "read/walk_reader.hpp"
+#include "storage/plugin_registry.hpp"
 
 namespace forebay {
 
@@ -66,7 +67,12 @@ void LmdbAccess::locate(const ReadSetup& setup, const LocatingRanks& ranks) {
                              .reader = bulk_.get(),
                              .locate = how_,
                              .may_cache = options_.strategy == Strategy::automatic,
-                             .timeout = options_.patience_with_ranks()});
+                             .timeout = options_.patience_with_ranks(),
+                             .ask = [this](std::function<void()> step) {
+                               ask_storage(
+                                   path_, options_.timeout, "tell where its samples are",
+                                   [self = shared_from_this(), step = std::move(step)] { step(); });
+                             }});
 }
 
 void LmdbAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {

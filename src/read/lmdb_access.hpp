@@ -11,7 +11,7 @@
 
 namespace forebay {
 
-class LmdbAccess final : public DataAccess {
+class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<LmdbAccess> {
  public:
   LmdbAccess(std::string path, const LoaderOptions& options)
       : path_(std::move(path)), options_(options) {}

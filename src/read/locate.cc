@@ -81,7 +81,17 @@ std::span<const lmdb::PageNumber> part_of(std::span<const lmdb::PageNumber> leav
 std::vector<lmdb::PageNumber> share_leaf_list(const LocateContext& context) {
   std::vector<lmdb::PageNumber> leaves;
   collectively(context.roots, [&] {
-    if (context.roots.rank() == 0) leaves = lmdb::list_leaves(*context.database);
+    if (context.roots.rank() != 0) return;
+    const auto found = std::make_shared<std::vector<lmdb::PageNumber>>();
+    const auto list = [found, database = context.database] {
+      *found = lmdb::list_leaves(*database);
+    };
+    if (context.ask) {
+      context.ask(list);
+    } else {
+      list();
+    }
+    leaves = std::move(*found);
   });
   std::uint64_t count = leaves.size();
   context.roots.broadcast(std::as_writable_bytes(std::span(&count, 1)), 0);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,9 @@ struct LocateContext {
   Locate locate = Locate::provenance;
   bool may_cache = false;  ///< whether what a scan has found is kept in the user's cache
   std::chrono::milliseconds timeout{};
+  /// Calls what reads without a deadline of its own, in whatever way ends that in time: it has to
+  /// own all that it uses but `database`. Empty: just calls it.
+  std::function<void(std::function<void()>)> ask = {};
 };
 
 struct Located {

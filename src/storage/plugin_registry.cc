@@ -7,7 +7,11 @@
 #include <filesystem>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/bounded_call.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -31,10 +35,18 @@ class PluginRegistry {
     return load_locked(path);
   }
 
-  // Files that are still open keep their plug-in.
+  /// What serves `scheme`, in words: waits for nobody, and loads nothing.
+  std::string name_of(const std::string& scheme) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto known = lock ? known_for(scheme) : nullptr;
+    if (known) return fmt::format("the storage plug-in {}", known->path());
+    return fmt::format("the storage plug-in for '{}://'", scheme);
+  }
+
+  // Files that are still open keep their plug-in. One that does not start holds up nobody.
   void forget() {
-    const std::lock_guard lock(mutex_);
-    plugins_.clear();
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock) plugins_.clear();
   }
 
  private:
@@ -98,6 +110,18 @@ void PluginRegistry::forget_at_exit() {
 
 std::shared_ptr<const StoragePlugin> plugin_for(const std::string& scheme) {
   return registry().find(scheme);
+}
+
+void ask_storage(const std::string& path, std::chrono::milliseconds timeout, const char* what,
+                 std::function<void()> step) {
+  const std::string scheme = plugin_scheme(path);
+  if (scheme.empty()) return step();
+  if (returns_within(timeout, "fb-open", std::move(step))) return;
+  throw Error(
+      ErrorKind::io,
+      fmt::format("{} gave no answer for {} s when it was to {}", registry().name_of(scheme),
+                  static_cast<double>(timeout.count()) / 1000, what),
+      "see whether the storage behind it answers, or raise --timeout", {.file = path});
 }
 
 std::string load_storage_plugin(const std::string& path) { return registry().load(path); }

@@ -63,6 +63,16 @@ bool is_foreign(std::string_view text) {
   return url && url->scheme != "file";
 }
 
+std::string plugin_scheme(std::string_view text) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto url = parse_url(text.substr(begin, end - begin));
+    if (url && url->scheme != "file" && url->scheme != "mem") return url->scheme;
+    begin = end + 1;
+  }
+  return {};
+}
+
 bool storage_has(const std::string& text) {
   const auto url = parse_url(text);
   if (!url) return on_file_system(text);

@@ -81,6 +81,19 @@ TEST(Permutation, LargeSizesAreInvertiblePointByPoint) {
   }
 }
 
+TEST(Permutation, ManyAtOnceAreTheSameAsOneByOne) {
+  for (const std::uint64_t size : {1, 2, 3, 7, 63, 64, 65, 1000, 99'991, 1 << 20}) {
+    const Permutation permutation(size, size);
+    for (const std::uint64_t first : {std::uint64_t{0}, size / 3, size - 1}) {
+      std::vector<std::uint64_t> images(std::min<std::uint64_t>(size - first, 300));
+      permutation.images(first, images);
+      for (std::uint64_t i = 0; i < images.size(); ++i) {
+        ASSERT_EQ(images[i], permutation(first + i)) << "N=" << size << " at " << first + i;
+      }
+    }
+  }
+}
+
 // These numbers must never change: saved runs and other machines rely on them.
 TEST(Permutation, IsTheSameOnEveryPlatform) {
   EXPECT_EQ(all_of(Permutation(10, 0)), (std::vector<std::uint64_t>{7, 5, 6, 0, 2, 8, 4, 9, 3, 1}));

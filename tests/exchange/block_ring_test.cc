@@ -53,12 +53,13 @@ class NumberedBlocks {
 TEST(BlockRing, KeepsEveryBlockUntilItIsReleased) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 30 * test::test_scale(); ++round) {
-    BlockRing ring(64 + random() % 4000, 1 + random() % 20);
+    const std::size_t bytes = 64 + random() % 4000, beside = random() % 3 * 3000;
+    BlockRing ring(bytes, 1 + random() % 20, beside);
     NumberedBlocks blocks(ring);
     for (int step = 0; step < 2000; ++step) {
       switch (random() % 4) {
         case 0:
-          blocks.assign(random() % 5 == 0 ? 0 : random() % ring.capacity());
+          blocks.assign(random() % 5 == 0 ? 0 : random() % ring.largest());
           break;
         case 1:
           ring.set_ready(random() % 3);
@@ -85,6 +86,23 @@ TEST(BlockRing, HoldsOneBlockAsLargeAsItself) {
     ring.set_ready(1);
     ASSERT_NE(ring.take(), nullptr);
     ring.release(1);
+  }
+}
+
+TEST(BlockRing, LargerBlocksHaveMemoryOfTheirOwnAndKeepTheirPlace) {
+  BlockRing ring(1024, 8, 5000);
+  EXPECT_TRUE(ring.could_hold(5000));
+  EXPECT_FALSE(ring.could_hold(5001));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NE(ring.assign({.sample = 1}, 100), nullptr);
+    ASSERT_NE(ring.assign({.sample = 2}, 3000), nullptr);
+    EXPECT_EQ(ring.assign({.sample = 3}, 3000), nullptr) << "more than all of 5000";
+    ASSERT_NE(ring.assign({.sample = 3}, 2000), nullptr);
+    ring.set_ready(3);
+    for (std::uint64_t sample = 1; sample <= 3; ++sample) {
+      EXPECT_EQ(ring.take()->wanted.sample, sample);
+    }
+    ring.release(3);
   }
 }
 

@@ -143,7 +143,35 @@ TEST(ReadBuffer, RefusesASampleThatIsLargerThanItself) {
     } catch (const Error& error) {
       EXPECT_EQ(error.where().sample, 33U);
       EXPECT_THAT(error.what(), HasSubstr("100 bytes of rank 0"));
+      EXPECT_THAT(error.what(), HasSubstr("raise --stage-bytes"));
     }
+  });
+}
+
+TEST(ReadBuffer, TakesMemoryForALargeSampleWhereItMay) {
+  with_samples(1, [](Communicator&, const auto& exchange) {
+    ReadBuffer buffer(exchange, {.bytes = 64, .beside = 200}, endless(0));
+    for (int i = 0; i < 5; ++i) {
+      const Block* const block = buffer.next();
+      ASSERT_NE(block, nullptr);
+      EXPECT_EQ(block->bytes.size(), 100U);
+      buffer.release();
+    }
+  });
+}
+
+// `--buffers 1`: nothing is hidden behind computing.
+TEST(ReadBuffer, FetchesNothingBeforeItIsAskedForWhereThatIsWanted) {
+  with_samples(1, [](Communicator&, const auto& exchange) {
+    ReadBuffer buffer(exchange, {.ahead = false}, endless(0));
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_EQ(exchange->figures().samples, 0U);
+    std::vector<const Block*> samples;
+    while (samples.size() < 3) buffer.take(3 - samples.size(), samples);
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_EQ(exchange->figures().samples, 3U);
+    buffer.release(3);
+    EXPECT_NE(buffer.next(), nullptr);
   });
 }
 

@@ -239,6 +239,54 @@ TEST(SharedPipeline, AFewLargeSamplesAmongManySmallOnesAreHeldToo) {
   expect_right_samples(data, 2, 0, options, false);
 }
 
+// The read buffer has 16 MiB.
+TEST(SharedPipeline, ASampleLargerThanTheReadBufferThatWasNotLookedAtIsDelivered) {
+  TemporaryFolder folder;
+  std::vector<std::size_t> sizes(300, 100);
+  sizes[155] = 20 << 20;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(300).value_sizes(sizes));
+  LoaderOptions options = in_memory(16);
+  options.stage_bytes = std::uint64_t{2} << 30;
+  for (const bool holds : {false, true}) expect_right_samples(data, 2, 0, options, holds);
+}
+
+TEST(SharedPipeline, WaitingForASlowerRankIsSkew) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(500).values(3000));
+  run_ranks(2, 0, [&](const auto& comm) {
+    LoaderOptions options = in_memory(20, 0.2);
+    options.epochs = 10;  // more than the read buffer of the slow rank takes
+    Loader loader = Loader::open(comm, data.path(), options);
+    while (loader.next()) {
+      if (comm->rank() == 1) std::this_thread::sleep_for(milliseconds(4));
+    }
+    const LoaderStatistics figures = loader.statistics();
+    if (comm->rank() == 0) {
+      EXPECT_GT(figures.skew_seconds, 0.1);
+      EXPECT_LT(figures.exposed_seconds, figures.skew_seconds);
+    }
+    comm->barrier();
+  });
+}
+
+TEST(SharedPipeline, WithOneBufferNothingIsFetchedAhead) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
+  for (const double ratio : {1.0, 0.25}) {
+    LoaderOptions options = in_memory(16, ratio);
+    options.buffers = 1;
+    run_ranks(2, 1, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, data.path(), options);
+      for (std::uint64_t batches = 0; batches < 5; ++batches) {
+        std::this_thread::sleep_for(milliseconds(30));
+        EXPECT_EQ(loader.statistics().samples_fetched, 8 * batches);
+        ASSERT_TRUE(loader.next());
+      }
+      comm->barrier();
+    });
+  }
+}
+
 TEST(SharedPipeline, BatchesLongerThanTheReadBufferAreWhole) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(60).values(50'000, 90'000));

@@ -1,6 +1,11 @@
 // Loaders over plug-ins, memory and MPI-IO, with ranks as threads.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
 #include "forebay/storage.hpp"
 #include "tests/support/storage_contract.hpp"
 
@@ -48,6 +53,87 @@ TEST(LoaderStorage, FaultsOfAPluginReachAllRanks) {
     fails("test://fine:" + path, "engine=mpiio", "MPI-IO opens files of the operating system");
     fails("test://fine:" + path, "strategy=lmdb", "liblmdb");
   });
+}
+
+TEST(LoaderStorage, APluginThatHangsWhileADataSetIsOpenedEndsAllRanks) {
+  load_storage_plugin(plugin("none"));
+  const double begin = now_seconds();
+  std::atomic<int> ended = 0;
+  run_ranks(4, 2, [&](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(300).values(5000));
+    for (const char* mode : {"stuck", "silent", "slow"}) {
+      for (const char* rest : {"", "strategy=lmm", "order=in_memory"}) {
+        try {
+          Loader loader = Loader::open(
+              comm, "test://" + std::string(mode) + ":" + data.path(),
+              LoaderOptions::parse(std::string("batch=16,epochs=1,timeout=0.3s,stage-bytes=64MiB") +
+                                   (*rest == 0 ? "" : ",") + rest));
+          while (loader.next()) continue;
+          ADD_FAILURE() << mode << " " << rest << ": nothing was thrown";
+        } catch (const Error& error) {
+          const std::string text = error.what();
+          EXPECT_NE(text.find("test://"), std::string::npos) << text;
+          if (std::string(mode) != "slow") {
+            EXPECT_NE(text.find("plugin_none.so gave no answer for 0.3 s"), std::string::npos)
+                << text;
+            EXPECT_NE(text.find("--timeout"), std::string::npos) << text;
+          }
+          ++ended;
+        }
+      }
+    }
+    comm->barrier();
+  });
+  EXPECT_EQ(ended, 4 * 9);
+  EXPECT_LT(now_seconds() - begin, 40);
+}
+
+// Beginnings of files are read at once, and the tree lies behind.
+TEST(LoaderStorage, APluginThatHangsWhileRecordsAreLocatedEndsAllRanks) {
+  load_storage_plugin(plugin("none"));
+  std::atomic<int> ended = 0;
+  run_ranks(4, 2, [&](const auto& comm) {
+    const test::CommonDatabase data(*comm, test::LmdbBuilder().in_order(20'000).values(300));
+    const double begin = now_seconds();
+    try {
+      Loader::open(comm, "test://slow:" + data.path(),
+                   LoaderOptions::parse("batch=16,epochs=1,timeout=0.3s,stage-bytes=64MiB,"
+                                        "order=in_memory"));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("plugin_none.so gave no answer for 0.3 s"), std::string::npos) << text;
+      EXPECT_NE(text.find("test://slow:" + data.path()), std::string::npos) << text;
+      EXPECT_NE(text.find("--timeout"), std::string::npos) << text;
+      ++ended;
+    }
+    EXPECT_LT(now_seconds() - begin, 4);
+    comm->barrier();
+  });
+  EXPECT_EQ(ended, 4);
+}
+
+// A load of 10 s: nobody waits for its end when nobody wants it any more.
+TEST(LoaderStorage, LoadersThatAreDroppedWhileTheyLoadEndSoon) {
+  load_storage_plugin(plugin("none"));
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder.file("records"), std::vector<std::byte>(32 << 20));
+  for (const char* rest : {"", ",memory-ratio=0.5"}) {
+    double longest = 0;
+    std::mutex mutex;
+    run_ranks(3, 2, [&](const auto& comm) {
+      auto loader = std::make_optional<Loader>(Loader::open(
+          comm, "test://crawls:" + folder.file("records"),
+          LoaderOptions::parse(std::string("batch=12,order=in_memory,format=raw,schema=x:u8[4096],"
+                                           "stage-bytes=256MiB,request-bytes=16KiB,depth=1") +
+                               rest)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 * comm->rank()));
+      const double begin = now_seconds();
+      loader.reset();
+      const std::lock_guard lock(mutex);
+      longest = std::max(longest, now_seconds() - begin);
+    });
+    EXPECT_LT(longest, 3);
+  }
 }
 
 TEST(Mpiio, GivesEverySample) {

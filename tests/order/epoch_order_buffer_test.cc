@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "forebay/epoch_order.hpp"
+#include "order/most_loaded.hpp"
 #include "tests/order/order_cases.hpp"
 #include "tests/support/scale.hpp"
 
@@ -91,6 +92,30 @@ TEST(EpochOrderBuffer, AlsoInAnEpochThatOtherRanksHaveBegun) {
     if (!test::is_possible(options)) return;
     const EpochOrder order(options, 2, done);
     if (order.first_iteration() < order.steps()) expect_served(order, order.first_iteration());
+  });
+}
+
+void expect_none_larger(const EpochOrder& order, std::uint64_t most) {
+  for (int rank = 0; rank < order.options().ranks; ++rank) {
+    auto buffer = order.first_buffer(rank, order.first_iteration());
+    for (; buffer; buffer = order.next_buffer(rank, *buffer)) {
+      std::uint64_t samples = 0;
+      for (const auto& load : buffer->loads) samples += load.count;
+      EXPECT_LE(samples, most);
+    }
+  }
+}
+
+TEST(EpochOrderBuffer, NoneIsLargerThanTheMostThatIsExpected) {
+  test::for_random_orders(14, 80, [](OrderOptions options, Random& random) {
+    const EpochOrder begun(options, 1);
+    expect_none_larger(begun, most_loaded(options, false));
+    const std::vector<Segment> done{
+        {options.ranks, options.batch, random.between(0, begun.steps())}};
+    if (options.kind != OrderKind::grouped) options.ranks = static_cast<int>(random.between(1, 8));
+    options.batch = static_cast<std::uint64_t>(options.ranks) * random.between(1, 6);
+    if (!test::is_possible(options)) return;
+    expect_none_larger(EpochOrder(options, 1, done), most_loaded(options, true));
   });
 }
 

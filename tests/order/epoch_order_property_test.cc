@@ -65,6 +65,25 @@ TEST(EpochOrderProperty, EveryRankHasTheSameIterationsAndFullBatchesButForExact)
   });
 }
 
+TEST(EpochOrderProperty, ManyDrawsAtOnceAreTheSameAsOneByOne) {
+  test::for_random_orders(8, 60, [](const OrderOptions& options, Random& random) {
+    const EpochOrder begun(options, 2);
+    const Segment done{.ranks = options.ranks,
+                       .batch = options.batch + 1,
+                       .iterations = random.between(0, begun.steps() / 2)};
+    for (const EpochOrder& order : {begun, EpochOrder(options, 2, {done})}) {
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        const std::uint64_t first = random.between(0, order.draws(rank));
+        std::vector<Draw> draws(order.draws(rank) - first);
+        order.draws(rank, first, draws);
+        for (std::uint64_t i = 0; i < draws.size(); ++i) {
+          ASSERT_EQ(draws[i], order.draw(rank, first + i)) << "draw " << first + i;
+        }
+      }
+    }
+  });
+}
+
 TEST(EpochOrderProperty, ValidDrawsDoNotDependOnHowTheEndIsFilled) {
   test::for_random_orders(3, 60, [](OrderOptions options, Random&) {
     options.end = OrderEnd::exact;

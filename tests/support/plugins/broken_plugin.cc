@@ -11,6 +11,9 @@
 //   test://nothing:/path     opens, and gives no file
 //   test://sizeless:/path    the size cannot be told
 //   test://slow:/path        reads take a minute
+//   test://stuck:/path       open takes a minute
+//   test://crawls:/path      a read takes 20 ms
+//   test://silent:/path      reads take a minute, wherever they begin
 //   test://badclose:/path    close throws
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,6 +60,7 @@ int open_file(void*, const char* name, void** file, char* error, size_t size) {
   if (colon == std::string::npos) return fail(FOREBAY_STORAGE_USAGE, "no mode", error, size);
   TestFile opened{.descriptor = -1, .mode = text.substr(0, colon)};
   if (opened.mode == "nothing") return FOREBAY_STORAGE_OK;
+  if (opened.mode == "stuck") std::this_thread::sleep_for(std::chrono::minutes(1));
   opened.descriptor = ::open(text.c_str() + colon + 1, O_RDONLY | O_CLOEXEC);
   struct stat status {};
   if (opened.descriptor < 0) return fail(FOREBAY_STORAGE_NOT_FOUND, "not there", error, size);
@@ -90,7 +94,9 @@ int read_some(void* file, std::uint64_t offset, void* into, std::uint64_t wanted
   if (far && opened.mode == "fails") {
     return fail(FOREBAY_STORAGE_IO, "line\none" + std::string(1000, 'x'), error, size);
   }
-  if (far && opened.mode == "slow") std::this_thread::sleep_for(std::chrono::minutes(1));
+  if (opened.mode == "crawls") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  if (opened.mode == "silent" || (far && opened.mode == "slow"))
+    std::this_thread::sleep_for(std::chrono::minutes(1));
   if (opened.mode == "halves") wanted = (wanted + 1) / 2;
   const std::uint64_t all = bytes_of(opened);
   const std::uint64_t end = opened.mode == "short" ? all - 100 : all;
