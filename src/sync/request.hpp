@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,10 +31,13 @@ std::string_view to_string(SyncOperation operation);
 
 /// What a handle's copies share. Thread-safe.
 struct SyncHandle::State {
- public:
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Whether a caller has seen that it is done: what is started from then on may depend on it.
   bool seen() const { return seen_.load(std::memory_order_acquire); }
+
+  /// Called once, just before it is done, by whoever ends it: see NamesOnTheWay. Set before the
+  /// request is submitted.
+  std::function<void()> on_end;
 
   /// Both take effect once: a later call changes nothing.
   void finish();
@@ -49,6 +53,9 @@ struct SyncHandle::State {
   std::uint64_t gathered_rows = 0;
 
  private:
+  void end(const std::optional<Error>& error);
+
+  std::atomic<bool> ending_ = false;
   std::atomic<bool> done_ = false;
   std::atomic<bool> seen_ = false;
   std::mutex mutex_;
@@ -65,12 +72,22 @@ struct Request {
   std::span<std::byte> out;
   std::shared_ptr<SyncHandle::State> state;
   std::int64_t submitted_ns = 0;  ///< steady clock
-  /// One list of requests that are on their way to the progress thread: see RequestQueue.
-  std::shared_ptr<Request> next;
+};
+
+/// What must be equal on all ranks; compares all but the first extent of an allgather.
+struct Signature {
+  SyncOperation operation = SyncOperation::allreduce;
+  TensorSpec tensor;
+  Reduction reduction = Reduction::sum;
+  int root = 0;
+
+  explicit Signature(const Request& request);
+  Signature() = default;
+  bool operator==(const Signature& other) const;
 };
 
 /// "allreduce(sum) of float32 [3, 4]": what must be equal on all ranks, for messages.
-std::string describe(const Request& request);
+std::string describe(const Signature& signature);
 /// "[3, 4]".
 std::string describe_shape(std::span<const std::uint64_t> shape);
 
