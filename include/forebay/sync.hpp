@@ -74,9 +74,9 @@ struct SyncOptions {
 
 /// What one name stands for; must be equal on all ranks (allgather: but for the first extent).
 struct TensorSpec {
-  std::string name;
+  std::string name = {};
   TensorType type = TensorType::float32;
-  std::vector<std::uint64_t> shape;  ///< empty: one number
+  std::vector<std::uint64_t> shape = {};  ///< empty: one number
 
   std::uint64_t elements() const;
   std::uint64_t bytes() const;

@@ -18,16 +18,17 @@ namespace forebay {
 
 /// One entry of a rank's message to the coordinator.
 struct AskedOperation {
-  Signature signature;
+  Signature signature = {};
   std::int64_t waited_ns = 0;
 };
 
 /// One entry of the coordinator's answer. With an error, the tensor fails on all ranks; `join` says
 /// that all ranks have joined.
 struct AgreedOperation {
-  Signature signature;
-  std::vector<std::uint64_t> rows;  ///< allgather: first extents by rank; none for joined ranks
-  std::string error;                ///< serialized; empty: it can be done
+  Signature signature = {};
+  std::vector<std::uint64_t> rows =
+      {};                  ///< allgather: first extents by rank; none for joined ranks
+  std::string error = {};  ///< serialized; empty: it can be done
 };
 
 std::vector<std::byte> encode(std::span<const AskedOperation> asked);

@@ -41,13 +41,13 @@ class BufferedLine final : public TransferLine {
 
  private:
   struct Moving {
-    Transfer transfer;
-    std::uint64_t bytes = 0;      ///< of all parts; of one block of an allgather
-    std::uint64_t started = 0;    ///< bytes that have come into a buffer
-    bool cut = false;             ///< all of it has
-    std::vector<std::byte> kept;  ///< what was complete while the line held
+    Transfer transfer = {};
+    std::uint64_t bytes = 0;           ///< of all parts; of one block of an allgather
+    std::uint64_t started = 0;         ///< bytes that have come into a buffer
+    bool cut = false;                  ///< all of it has
+    std::vector<std::byte> kept = {};  ///< what was complete while the line held
     std::uint64_t kept_from = 0;
-    TensorTimes times;
+    TensorTimes times = {};
   };
   struct Piece {
     Number transfer = 0;

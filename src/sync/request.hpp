@@ -65,19 +65,19 @@ struct SyncHandle::State {
 
 struct Request {
   SyncOperation operation = SyncOperation::allreduce;
-  TensorSpec tensor;
+  TensorSpec tensor = {};
   Reduction reduction = Reduction::sum;  ///< of an allreduce
   int root = 0;                          ///< of a broadcast
-  std::span<const std::byte> in;
-  std::span<std::byte> out;
-  std::shared_ptr<SyncHandle::State> state;
+  std::span<const std::byte> in = {};
+  std::span<std::byte> out = {};
+  std::shared_ptr<SyncHandle::State> state = nullptr;
   std::int64_t submitted_ns = 0;  ///< steady clock
 };
 
 /// What must be equal on all ranks; compares all but the first extent of an allgather.
 struct Signature {
   SyncOperation operation = SyncOperation::allreduce;
-  TensorSpec tensor;
+  TensorSpec tensor = {};
   Reduction reduction = Reduction::sum;
   int root = 0;
 

@@ -22,8 +22,8 @@
 namespace forebay {
 
 struct TransferPart {
-  std::shared_ptr<Request> request;  ///< null: neutral elements
-  std::uint64_t elements = 0;        ///< also known where there is no request
+  std::shared_ptr<Request> request = nullptr;  ///< null: neutral elements
+  std::uint64_t elements = 0;                  ///< also known where there is no request
 };
 
 struct Transfer {
@@ -31,9 +31,9 @@ struct Transfer {
   TensorType type = TensorType::float32;
   Reduction reduction = Reduction::sum;
   int root = 0;
-  std::vector<TransferPart> parts;  ///< more than one of an allreduce only
-  std::vector<std::uint64_t> rows;  ///< allgather: first extents by rank
-  std::uint64_t bytes_of_row = 0;   ///< allgather
+  std::vector<TransferPart> parts = {};  ///< more than one of an allreduce only
+  std::vector<std::uint64_t> rows = {};  ///< allgather: first extents by rank
+  std::uint64_t bytes_of_row = 0;        ///< allgather
 };
 
 /// Abstract, so that what decides on transfers can be tested without moving anything.
