@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "comm/progress_thread.hpp"
@@ -11,9 +12,8 @@
 namespace forebay {
 namespace {
 
-/// Between two looks at a transfer: the first rest, and the longest.
-constexpr std::chrono::microseconds kShortestRest{20};
-constexpr std::chrono::microseconds kLongestRest{200};
+/// Between two looks at what is not a sum.
+constexpr std::chrono::microseconds kRestOfOthers{50};
 
 /// Pieces end between two elements.
 constexpr std::uint64_t kLargestElement = 8;
@@ -50,19 +50,18 @@ void copy(std::span<std::byte> to, std::span<const std::byte> from) {
 
 }  // namespace
 
-BufferedLine::BufferedLine(Communicator& comm, const LineOptions& options,
+BufferedLine::BufferedLine(Communicator& comm, const SummationOptions& sums, Trace* trace,
                            SyncStatistics& statistics)
-    : options_(options),
+    : summations_(comm, sums),
       statistics_(statistics),
-      timeline_(options.trace),
+      timeline_(trace),
       rank_(comm.rank()),
       ranks_(comm.size()) {
-  options_.buffer_bytes =
-      std::max<std::uint64_t>(options_.buffer_bytes / kLargestElement, 1) * kLargestElement;
-  for (int i = 0; i < options.buffers; ++i) {
-    auto& buffer = buffers_.emplace_back();
-    buffer.collectives = comm.nonblocking();
-    buffer.memory = std::make_shared<std::vector<std::byte>>();
+  for (std::size_t i = 0; i < summations_.lanes(); ++i) {
+    auto& lane = lanes_.emplace_back();
+    lane.sum = &summations_.lane(i);
+    lane.collectives = comm.nonblocking();
+    lane.memory = std::make_shared<std::vector<std::byte>>();
   }
 }
 
@@ -73,18 +72,41 @@ TransferLine::Number BufferedLine::start(Transfer transfer) {
 }
 
 std::chrono::microseconds BufferedLine::step() {
+  const std::int64_t look_ns = now_ns();
   bool moved = false;
-  // What ends makes room for what begins, and what begins may end at once.
+  rest_ = ProgressThread::kAnyRest;
+  move_lanes();
+  // What ends makes room for what begins.
   while (finish_piece() || start_piece()) moved = true;
   hand_out_complete();
-  if (done_pieces_ == next_piece_) return ProgressThread::kAnyRest;
-  rest_ = moved ? kShortestRest : std::min(rest_ + rest_ / 4, kLongestRest);
-  return rest_;
+  if (moved) {
+    pace_.begin();
+    return std::chrono::microseconds::zero();
+  }
+  const bool waits_for_lane =
+      cutting_ != first_ + moving_.size() && !lane_of(next_piece_).busy;
+  return waits_for_lane ? std::min(rest_, pace_.rest_after(look_ns)) : rest_;
+}
+
+void BufferedLine::move_lanes() {
+  for (auto piece = done_pieces_; piece < next_piece_; ++piece) {
+    Lane& lane = lane_of(piece);
+    if (lane.done) continue;
+    if (lane.sums) {
+      const auto rest = lane.sum->step();
+      lane.done = !rest;
+      if (rest) rest_ = std::min(rest_, *rest);
+    } else {
+      lane.done = lane.operation == nullptr || lane.operation->done();
+      if (!lane.done) rest_ = std::min(rest_, kRestOfOthers);
+    }
+  }
 }
 
 std::uint64_t BufferedLine::longest_piece(const Transfer& transfer) const {
-  if (transfer.operation != SyncOperation::allgather) return options_.buffer_bytes;
-  return std::max<std::uint64_t>(options_.buffer_bytes / static_cast<std::uint64_t>(ranks_), 1);
+  const std::uint64_t largest = summations_.largest() / kLargestElement * kLargestElement;
+  if (transfer.operation != SyncOperation::allgather) return largest;
+  return std::max<std::uint64_t>(largest / static_cast<std::uint64_t>(ranks_), 1);
 }
 
 BufferedLine::Piece BufferedLine::cut() {
@@ -98,45 +120,57 @@ BufferedLine::Piece BufferedLine::cut() {
 }
 
 bool BufferedLine::start_piece() {
-  Buffer& buffer = buffers_[next_piece_ % buffers_.size()];
-  if (buffer.busy || cutting_ == first_ + moving_.size()) return false;
-  buffer.piece = cut();
-  buffer.busy = true;
+  if (cutting_ == first_ + moving_.size()) return false;
+  Lane& lane = lane_of(next_piece_);
+  if (lane.busy || !lane.sum->free()) return false;
+  lane.piece = cut();
+  lane.busy = true;
   ++next_piece_;
-  begin(buffer, at(buffer.piece.transfer));
+  begin(lane, at(lane.piece.transfer));
   return true;
 }
 
-std::span<std::byte> BufferedLine::room(Buffer& buffer, std::uint64_t bytes) const {
-  if (buffer.memory->size() < bytes) buffer.memory->resize(bytes);
-  return std::span(*buffer.memory).first(bytes);
-}
-
-void BufferedLine::begin(Buffer& buffer, Moving& moving) {
-  const auto& [transfer, piece] = std::tie(moving.transfer, buffer.piece);
+void BufferedLine::begin(Lane& lane, Moving& moving) {
+  const auto& [transfer, piece] = std::tie(moving.transfer, lane.piece);
   if (piece.first == 0) moving.times.copy_in_ns = now_ns();
-  const bool gathers = transfer.operation == SyncOperation::allgather;
-  const auto all = room(buffer, gathers ? piece.bytes * ranks_ : piece.bytes);
-  const auto mine = gathers ? all.subspan(piece.bytes * rank_, piece.bytes) : all;
+  lane.done = false;
+  lane.sums = transfer.operation == SyncOperation::allreduce && piece.bytes > 0;
   {
     const Stopwatch watch(statistics_.copy_seconds);
-    copy_in(mine, moving, piece);
+    copy_in(room_of(lane, transfer), moving, piece);
   }
-  buffer.begin_ns = now_ns();
-  if (piece.first == 0) moving.times.transfer_ns = buffer.begin_ns;
-  statistics_.wire_bytes += piece.bytes;
-  const SharedBytes memory{buffer.memory, all};
-  if (transfer.operation == SyncOperation::barrier) {
-    buffer.operation = buffer.collectives->barrier();
-  } else if (piece.bytes == 0) {
-    buffer.operation = nullptr;
-  } else if (gathers) {
-    buffer.operation = buffer.collectives->all_gather({buffer.memory, mine}, memory);
-  } else if (transfer.operation == SyncOperation::broadcast) {
-    buffer.operation = buffer.collectives->broadcast(memory, transfer.root);
-  } else {
-    buffer.operation =
-        buffer.collectives->all_reduce(memory, transfer.type, combination_of(transfer.reduction));
+  lane.begin_ns = now_ns();
+  if (piece.first == 0) moving.times.transfer_ns = lane.begin_ns;
+  start_operation(lane, transfer);
+}
+
+/// Where this rank's part of a piece goes.
+std::span<std::byte> BufferedLine::room_of(Lane& lane, const Transfer& transfer) {
+  const std::uint64_t bytes = lane.piece.bytes;
+  if (lane.sums) return lane.sum->begin(transfer.type, combination_of(transfer.reduction), bytes);
+  const bool gathers = transfer.operation == SyncOperation::allgather;
+  const auto blocks = gathers ? static_cast<std::uint64_t>(ranks_) : 1;
+  const auto block = gathers ? static_cast<std::uint64_t>(rank_) : 0;
+  if (lane.memory->size() < blocks * bytes) lane.memory->resize(blocks * bytes);
+  return std::span(*lane.memory).subspan(block * bytes, bytes);
+}
+
+void BufferedLine::start_operation(Lane& lane, const Transfer& transfer) {
+  const std::uint64_t bytes = lane.piece.bytes;
+  const auto memory = std::span(*lane.memory);
+  statistics_.wire_bytes += lane.sums ? summations_.wire_bytes(transfer.type, bytes) : bytes;
+  if (lane.sums) {
+    lane.sum->start();
+  } else if (transfer.operation == SyncOperation::barrier) {
+    lane.operation = lane.collectives->barrier();
+  } else if (bytes > 0 && transfer.operation == SyncOperation::broadcast) {
+    lane.operation = lane.collectives->broadcast({lane.memory, memory.first(bytes)}, transfer.root);
+  } else if (bytes > 0) {
+    const auto ranks = static_cast<std::uint64_t>(ranks_);
+    const auto rank = static_cast<std::uint64_t>(rank_);
+    lane.operation =
+        lane.collectives->all_gather({lane.memory, memory.subspan(rank * bytes, bytes)},
+                                     {lane.memory, memory.first(ranks * bytes)});
   }
 }
 
@@ -164,35 +198,32 @@ void BufferedLine::copy_in(std::span<std::byte> room, const Moving& moving,
 
 bool BufferedLine::finish_piece() {
   if (done_pieces_ == next_piece_) return false;
-  Buffer& buffer = buffers_[done_pieces_ % buffers_.size()];
-  if (buffer.operation != nullptr && !buffer.operation->done()) return false;
+  Lane& lane = lane_of(done_pieces_);
+  if (!lane.done) return false;
   const std::int64_t now = now_ns();
-  statistics_.transfer_seconds += static_cast<double>(now - buffer.begin_ns) * 1e-9;
-  buffer.operation = nullptr;
-  Moving& moving = at(buffer.piece.transfer);
-  if (buffer.piece.last) moving.times.copy_out_ns = now;
+  statistics_.transfer_seconds += static_cast<double>(now - lane.begin_ns) * 1e-9;
+  Moving& moving = at(lane.piece.transfer);
+  if (lane.piece.last) moving.times.copy_out_ns = now;
   {
     const Stopwatch watch(statistics_.copy_seconds);
-    take_out(buffer, moving);
+    take_out(lane, moving);
   }
-  buffer.busy = false;
+  if (lane.sums) lane.sum->release();
+  lane.operation = nullptr;
+  lane.busy = false;
   ++done_pieces_;
-  if (buffer.piece.last) ++complete_;
+  if (lane.piece.last) ++complete_;
   return true;
 }
 
-void BufferedLine::take_out(Buffer& buffer, Moving& moving) {
-  const auto& [transfer, piece] = std::tie(moving.transfer, buffer.piece);
-  const auto memory = std::span(*buffer.memory);
-  if (transfer.operation == SyncOperation::allgather) {
-    spread(memory, moving, piece);
-    return;
+void BufferedLine::take_out(Lane& lane, Moving& moving) {
+  const auto memory = std::span(*lane.memory);
+  if (moving.transfer.operation == SyncOperation::allgather) {
+    spread(memory, moving, lane.piece);
+  } else {
+    keep_or_write_out(lane.sums ? lane.sum->result() : memory.first(lane.piece.bytes), moving,
+                      lane.piece);
   }
-  const auto sums = memory.first(piece.bytes);
-  if (transfer.reduction == Reduction::mean && transfer.operation == SyncOperation::allreduce) {
-    divide(transfer.type, sums, static_cast<std::uint64_t>(ranks_));
-  }
-  keep_or_write_out(sums, moving, piece);
 }
 
 /// What may still be asked for again, by release(), stays as the caller has given it.
@@ -208,10 +239,15 @@ void BufferedLine::keep_or_write_out(std::span<const std::byte> sums, Moving& mo
 
 void BufferedLine::write_out(std::span<const std::byte> sums, const Moving& moving,
                              const Piece& piece) const {
-  for_each_share(moving.transfer, piece.first, piece.bytes,
+  const auto& transfer = moving.transfer;
+  const bool divides =
+      transfer.operation == SyncOperation::allreduce && transfer.reduction == Reduction::mean;
+  for_each_share(transfer, piece.first, piece.bytes,
                  [&](const TransferPart& part, auto to, auto from, auto bytes) {
                    if (part.request == nullptr) return;
-                   copy(part.request->out.subspan(to, bytes), sums.subspan(from, bytes));
+                   const auto out = part.request->out.subspan(to, bytes);
+                   copy(out, sums.subspan(from, bytes));
+                   if (divides) divide(transfer.type, out, static_cast<std::uint64_t>(ranks_));
                  });
 }
 

@@ -2,10 +2,10 @@
 //
 //   transfers   |  A: conv1 conv2 fc  |  B: 3 buffers long        |  C: barrier |
 //   pieces      |          0          |    1    |    2    |   3   |      4      |
-//   buffers              first          second     first    second     first
+//   lanes                first          second     first    second     first
 //
-// Piece n goes through buffer n mod the number of buffers, so that ranks move through each buffer
-// in the same order whatever is ready when. Pieces start and end in their order.
+// Piece n goes through lane n mod the number of lanes, so that ranks move through each lane in the
+// same order whatever is ready when. Pieces start and end in their order.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,22 @@
 
 #include "comm/nonblocking.hpp"
 #include "forebay/communicator.hpp"
+#include "sync/pace.hpp"
+#include "sync/summation.hpp"
 #include "sync/tensor_timeline.hpp"
 #include "sync/transfer_line.hpp"
 
 namespace forebay {
 
-struct LineOptions {
-  std::uint64_t buffer_bytes = std::uint64_t{64} << 20;
-  int buffers = 1;  ///< pieces on their way at the same time
-  Trace* trace = nullptr;
-};
-
 class BufferedLine final : public TransferLine {
  public:
-  /// Collective.
-  BufferedLine(Communicator& comm, const LineOptions& options, SyncStatistics& statistics);
+  /// Collective. A piece is at most `sums.largest` bytes long, and `sums.lanes` of them are on
+  /// their way at the same time.
+  BufferedLine(Communicator& comm, const SummationOptions& sums, Trace* trace,
+               SyncStatistics& statistics);
+
+  /// One half sentence: how numbers are summed, and why.
+  std::string explain() const { return summations_.explain(); }
 
   Number start(Transfer transfer) override;
   std::chrono::microseconds step() override;
@@ -55,21 +56,29 @@ class BufferedLine final : public TransferLine {
     std::uint64_t bytes = 0;
     bool last = false;
   };
-  struct Buffer {
+  /// Sums have memory of their own; what is not a sum goes through this one's.
+  struct Lane {
+    Summation* sum = nullptr;
     std::unique_ptr<NonblockingCollectives> collectives;
     std::shared_ptr<std::vector<std::byte>> memory;
     NonblockingCollectives::Operation operation;
-    bool busy = false;
     Piece piece;
+    bool busy = false;
+    bool sums = false;
+    bool done = false;
     std::int64_t begin_ns = 0;
   };
 
+  Lane& lane_of(std::uint64_t piece) { return lanes_[piece % lanes_.size()]; }
+  void move_lanes();
   bool finish_piece();
   bool start_piece();
   Piece cut();
-  void begin(Buffer& buffer, Moving& moving);
+  void begin(Lane& lane, Moving& moving);
+  std::span<std::byte> room_of(Lane& lane, const Transfer& transfer);
+  void start_operation(Lane& lane, const Transfer& transfer);
   void copy_in(std::span<std::byte> room, const Moving& moving, const Piece& piece) const;
-  void take_out(Buffer& buffer, Moving& moving);
+  void take_out(Lane& lane, Moving& moving);
   void keep_or_write_out(std::span<const std::byte> sums, Moving& moving, const Piece& piece);
   void write_out(std::span<const std::byte> sums, const Moving& moving, const Piece& piece) const;
   void spread(std::span<const std::byte> blocks, const Moving& moving, const Piece& piece) const;
@@ -77,9 +86,8 @@ class BufferedLine final : public TransferLine {
   void hand_out(Moving& moving);
   Moving& at(Number number) { return moving_[number - first_]; }
   std::uint64_t longest_piece(const Transfer& transfer) const;
-  std::span<std::byte> room(Buffer& buffer, std::uint64_t bytes) const;
 
-  LineOptions options_;
+  Summations summations_;
   SyncStatistics& statistics_;
   TensorTimeline timeline_;
   int rank_;
@@ -91,10 +99,11 @@ class BufferedLine final : public TransferLine {
   Number complete_ = 0;
   bool holding_ = false;
 
-  std::vector<Buffer> buffers_;
+  std::vector<Lane> lanes_;
   std::uint64_t next_piece_ = 0;
   std::uint64_t done_pieces_ = 0;
-  std::chrono::microseconds rest_{0};
+  Pace pace_;
+  std::chrono::microseconds rest_{0};  ///< that lanes ask for
 };
 
 }  // namespace forebay

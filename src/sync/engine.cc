@@ -23,13 +23,17 @@ constexpr std::chrono::minutes kClosePatience{10};
 constexpr std::string_view kJoinName = "forebay:join";
 constexpr std::string_view kCloseName = "forebay:close";
 
-LineOptions line_options(const SyncOptions& options) {
+/// Longer tensors than a buffer move in pieces, which should not be too small.
+SummationOptions summation_options(const SyncOptions& options) {
   constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
+  constexpr std::uint64_t kLargestBuffer = std::uint64_t{1} << 30;
   constexpr std::uint64_t kWithoutFusion = std::uint64_t{64} << 20;
   const std::uint64_t bytes = options.fusion_bytes == 0 ? kWithoutFusion : options.fusion_bytes;
-  return {.buffer_bytes = std::max(bytes, kSmallestBuffer),
-          .buffers = options.strategy == SyncStrategy::topo ? 2 : 1,
-          .trace = options.trace};
+  return {.algorithm = options.algorithm,
+          .wire = options.wire,
+          .deterministic = options.deterministic,
+          .largest = std::clamp(bytes, kSmallestBuffer, kLargestBuffer),
+          .lanes = options.strategy == SyncStrategy::topo ? 2U : 1U};
 }
 
 }  // namespace
@@ -43,7 +47,8 @@ SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& 
   check_options(*comm, options_);
   comm_ = comm->split(0, comm->rank());
   board_ = std::make_shared<FailureBoard>(comm_, comm_->split_by_node());
-  line_ = std::make_unique<BufferedLine>(*comm_, line_options(options_), counting_);
+  line_ = std::make_unique<BufferedLine>(*comm_, summation_options(options_), options_.trace,
+                                         counting_);
   agreement_ = make_agreement(
       {.options = options_, .comm = comm_, .line = *line_, .statistics = counting_, .wake = [this] {
          registration_.wake();
@@ -133,8 +138,8 @@ SyncStatistics SyncEngine::Implementation::statistics() const {
 }
 
 std::string SyncEngine::Implementation::explain() const {
-  return fmt::format("{}: {}; progress thread: {}", to_string(options_.strategy),
-                     agreement_->explain(), options_.placement);
+  return fmt::format("{}: {}; {}; progress thread: {}", to_string(options_.strategy),
+                     agreement_->explain(), line_->explain(), options_.placement);
 }
 
 SyncHandle SyncEngine::Implementation::start(Request request) {
