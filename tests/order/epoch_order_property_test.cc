@@ -69,7 +69,7 @@ TEST(EpochOrderProperty, ManyDrawsAtOnceAreTheSameAsOneByOne) {
   test::for_random_orders(8, 60, [](const OrderOptions& options, Random& random) {
     const EpochOrder begun(options, 2);
     const Segment done{.ranks = options.ranks,
-                       .batch = options.batch + 1,
+                       .batch = options.batch,
                        .iterations = random.between(0, begun.steps() / 2)};
     for (const EpochOrder& order : {begun, EpochOrder(options, 2, {done})}) {
       for (int rank = 0; rank < options.ranks; ++rank) {
