@@ -97,12 +97,12 @@ void DecodeLine::wait_for_data(std::uint64_t end, Lock& lock) {
   lock.lock();
 }
 
-std::string DecodeLine::state() const {
+RunState DecodeLine::state() const {
   if (!batches_.empty()) return batches_.front().state;
   return state_ ? *state_ : source_.state();
 }
 
-void DecodeLine::add(Delivery delivery, std::string state) {
+void DecodeLine::add(Delivery delivery, RunState state) {
   state_.reset();
   batches_.push_back({std::move(delivery), std::move(state), false, std::nullopt});
   work_.notify_one();

@@ -18,13 +18,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 #include "loader/decode_pool.hpp"
 #include "loader/delivery.hpp"
+#include "loader/state.hpp"
 
 namespace forebay {
 
@@ -40,7 +40,7 @@ class BatchSource {
   virtual std::optional<std::uint64_t> next_needs() = 0;
   virtual Delivery take_next() = 0;
   /// From which a run would go on with the next batch.
-  virtual std::string state() const = 0;
+  virtual RunState state() const = 0;
 
   // Called with it or without.
 
@@ -68,7 +68,7 @@ class DecodeLine {
   Lock lock() { return Lock(mutex_); }
   bool empty() const { return batches_.empty(); }
   /// From which a run would go on with what the consumer gets next.
-  std::string state() const;
+  RunState state() const;
   /// What the line's thread has met when it looked for the next batch: ends the run when the line
   /// is empty.
   const std::optional<Error>& failure() const { return failure_; }
@@ -90,7 +90,7 @@ class DecodeLine {
  private:
   struct Entry {
     Delivery delivery;
-    std::string state;  ///< before it was taken
+    RunState state;  ///< before it was taken
     bool decoded = false;
     std::optional<Error> error;
   };
@@ -101,7 +101,7 @@ class DecodeLine {
   bool may_take() const { return !at_end_ && !failure_ && batches_.size() < ahead_; }
   void take(Lock& lock);
   void wait_for_data(std::uint64_t end, Lock& lock);
-  void add(Delivery delivery, std::string state);
+  void add(Delivery delivery, RunState state);
 
   std::unique_ptr<DecodePool> pool_;
   BatchSource& source_;
@@ -116,7 +116,7 @@ class DecodeLine {
   bool at_end_ = false;  ///< there is nothing to take before the consumer does something
   std::optional<Error> failure_;
   /// As it was before the thread began to look for the next batch, which may begin an epoch.
-  std::optional<std::string> state_;
+  std::optional<RunState> state_;
 
   HelperThread thread_;  // last: it ends before what it uses
 };

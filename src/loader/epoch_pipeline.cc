@@ -156,7 +156,7 @@ std::uint64_t EpochPipeline::epochs_done() const {
   return epoch_->order.epoch() + (step_ == epoch_->order.steps() ? 1 : 0);
 }
 
-std::string EpochPipeline::state() const {
+RunState EpochPipeline::state() const {
   OrderProgress now{.epoch = options_.first_epoch, .done = options_.done};
   if (epoch_) {
     now = {.epoch = epoch_->order.epoch(), .done = epoch_->before};
@@ -166,13 +166,13 @@ std::string EpochPipeline::state() const {
       now.done.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = step_});
     }
   }
-  return write_state({.order = options_.order,
-                      .fingerprint = identity_,
-                      .entries = facts_.entries,
-                      .identity = identity_of_order_,
-                      .epoch = now.epoch,
-                      .iterations = iteration_,
-                      .segments = now.done});
+  return {.order = options_.order,
+          .fingerprint = identity_,
+          .entries = facts_.entries,
+          .identity = identity_of_order_,
+          .epoch = now.epoch,
+          .iterations = iteration_,
+          .segments = now.done};
 }
 
 }  // namespace forebay

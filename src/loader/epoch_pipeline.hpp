@@ -14,7 +14,7 @@ class EpochPipeline : public Pipeline {
       : Pipeline(path, options, trace) {}
 
   std::uint64_t epochs_done() const override;
-  std::string state() const override;
+  RunState state() const override;
 
  protected:
   /// Knows the order. Collective; all ranks fail together.

@@ -103,7 +103,7 @@ class Pipeline : private BatchSource {
   /// batch is decoded before it is asked for. After more().
   virtual std::optional<std::uint64_t> needed_end() const { return std::nullopt; }
   /// After all that was taken, also of batches that wait to be delivered.
-  std::string state() const override = 0;
+  RunState state() const override = 0;
   /// Likewise.
   virtual std::uint64_t epochs_done() const = 0;
   /// What comes before `from` (as in Delivery) is held by no batch any more.

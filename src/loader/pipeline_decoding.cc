@@ -76,7 +76,7 @@ DecodeLine::Lock Pipeline::lock_order() const { return line_ ? line_->lock() : D
 
 std::string Pipeline::delivered_state() const {
   const auto lock = lock_order();
-  return line_ ? line_->state() : state();
+  return write_state(line_ ? line_->state() : state());
 }
 
 std::optional<Delivery> Pipeline::next_decoded() {

@@ -93,8 +93,7 @@ class ShareFiller::Work {
   }
 
  private:
-  template <typename Call>
-  auto waiting_for_ranks(const Call& call);
+  class WaitForRanks;
   void fill_all();
   bool agree(bool has_load);
   void fill_generation(const std::shared_ptr<const Load>& load);
@@ -127,18 +126,23 @@ class ShareFiller::Work {
   std::int64_t wait_begin_ns_ = 0;  ///< 0: it does not wait
 };
 
-/// Calls what waits for other ranks.
-template <typename Call>
-auto ShareFiller::Work::waiting_for_ranks(const Call& call) {
-  {
-    const std::lock_guard lock(mutex_);
-    wait_begin_ns_ = now_ns();
+/// While it lives, the thread waits for other ranks.
+class ShareFiller::Work::WaitForRanks {
+ public:
+  explicit WaitForRanks(Work& work) : work_(work) {
+    const std::lock_guard lock(work_.mutex_);
+    work_.wait_begin_ns_ = now_ns();
   }
-  const auto result = call();
-  const std::lock_guard lock(mutex_);
-  waited_ns_ += now_ns() - std::exchange(wait_begin_ns_, 0);
-  return result;
-}
+  WaitForRanks(const WaitForRanks&) = delete;
+  WaitForRanks& operator=(const WaitForRanks&) = delete;
+  ~WaitForRanks() {
+    const std::lock_guard lock(work_.mutex_);
+    work_.waited_ns_ += now_ns() - std::exchange(work_.wait_begin_ns_, 0);
+  }
+
+ private:
+  Work& work_;
+};
 
 void ShareFiller::Work::fill_all() {
   for (std::uint64_t number = 0; !all_leave_; ++number) {
@@ -164,10 +168,10 @@ void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load)
   const std::uint64_t generation = generation_;
   std::int64_t begin = now_ns();
   if (generation > 0) {
-    waiting_for_ranks([this] {
+    {
+      const WaitForRanks wait(*this);
       parts_.exchange->begin();
-      return true;
-    });
+    }
     trace("swap", begin, generation);
   }
   if (load && !parts_.ahead) parts_.stage->release(0, load->begin);
@@ -178,7 +182,10 @@ void ShareFiller::Work::fill_generation(const std::shared_ptr<const Load>& load)
     trace("load", begin, generation);
   }
   begin = now_ns();
-  generation_ = waiting_for_ranks([this] { return parts_.exchange->open(); }) + 1;
+  {
+    const WaitForRanks wait(*this);
+    generation_ = parts_.exchange->open() + 1;
+  }
   trace("open", begin, generation);
 }
 

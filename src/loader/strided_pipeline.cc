@@ -107,15 +107,15 @@ std::uint64_t StridedPipeline::epochs_done() const {
   return epochs;
 }
 
-std::string StridedPipeline::state() const {
+RunState StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
   segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
   const std::uint64_t epoch = positions_of(segments) / facts_.entries;
-  return write_state({.fingerprint = identity_,
-                      .coalesce = options_.coalesce,
-                      .entries = facts_.entries,
-                      .epoch = epoch,
-                      .segments = std::move(segments)});
+  return {.fingerprint = identity_,
+          .coalesce = options_.coalesce,
+          .entries = facts_.entries,
+          .epoch = epoch,
+          .segments = std::move(segments)};
 }
 
 }  // namespace forebay

@@ -12,7 +12,7 @@ class StridedPipeline final : public Pipeline {
 
   const StridedOrder& order() const override { return map_->order(); }
   std::uint64_t epochs_done() const override;
-  std::string state() const override;
+  RunState state() const override;
 
  private:
   void make_order() override;

@@ -121,7 +121,7 @@ class FakeSource final : public BatchSource {
     if (lacks_memory_at == taken) throw std::bad_alloc();
     return values_.batch(taken++, 5);
   }
-  std::string state() const override { return std::to_string(taken.load()); }
+  RunState state() const override { return {.iterations = taken}; }
   bool published(std::uint64_t end) const override { return end <= in_stage; }
   void wait_published(std::uint64_t end, milliseconds limit) override {
     if (!published(end)) std::this_thread::sleep_for(std::min(limit, milliseconds(1)));
@@ -177,9 +177,10 @@ class DecodeLineTest : public testing::Test {
     return line_->pop().iteration;
   }
 
-  std::string state() {
+  /// The batches before where a run would go on.
+  std::uint64_t state() {
     const auto lock = line_->lock();
-    return line_->state();
+    return line_->state().iterations;
   }
 
   bool fails() {
@@ -199,12 +200,12 @@ TEST_F(DecodeLineTest, RunsAheadAsFarAsToldAndHandsOnInOrder) {
   start(3);
   allow(10, 10);
   EXPECT_TRUE(takes(3));
-  EXPECT_EQ(state(), "0") << "nothing was given out";
+  EXPECT_EQ(state(), 0U) << "nothing was given out";
   EXPECT_EQ(pop(), 0U);
   EXPECT_TRUE(takes(4));
-  EXPECT_EQ(state(), "1");
+  EXPECT_EQ(state(), 1U);
   for (std::uint64_t i = 1; i < 10; ++i) EXPECT_EQ(pop(), i);
-  EXPECT_EQ(state(), "10");
+  EXPECT_EQ(state(), 10U);
 }
 
 TEST_F(DecodeLineTest, TakesWhatIsInTheStageAndNothingElse) {
@@ -247,7 +248,7 @@ TEST_F(DecodeLineTest, WantOfMemoryIsAFailureToo) {
   EXPECT_TRUE(takes(1));
   EXPECT_EQ(pop(), 0U);
   EXPECT_TRUE(fails());
-  EXPECT_EQ(state(), "1");
+  EXPECT_EQ(state(), 1U);
 }
 
 TEST_F(DecodeLineTest, EndsWhileItWaitsForData) {
