@@ -1,0 +1,71 @@
+// How many ranks of this machine may run on the same cores as this one, and which of them it is:
+// all tell a number that stands for their machine and their cores.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+
+#include "comm/values.hpp"
+#include "core/core_plan.hpp"
+#include "core/log.hpp"
+#include "core/mix.hpp"
+#include "forebay/placement.hpp"
+
+namespace forebay {
+namespace {
+
+/// The same in all containers of a machine, and of no two machines.
+std::string machine_name() {
+  std::string name;
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  if (std::getline(boot, name)) return name;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+/// Of machine and cores.
+std::uint64_t place_number(const std::vector<int>& cores) {
+  std::uint64_t number = 0;
+  for (const char c : machine_name()) number = mix(number + static_cast<unsigned char>(c) + 1);
+  for (const int core : cores) number = mix(number ^ (static_cast<std::uint64_t>(core) + kGolden));
+  return number;
+}
+
+CorePlan partition(Communicator& comm, const ComponentThreads& threads) {
+  std::vector<CoreThreads> cores;
+  std::uint64_t place = 0;
+  collectively(comm, [&] {
+    const Topology topology;
+    const std::vector<int> available = topology.available();
+    cores = topology.cores(available);
+    place = place_number(available);
+  });
+  const std::vector<std::uint64_t> places = gather_all(comm, place);
+  const auto same = static_cast<int>(std::ranges::count(places, place));
+  const auto before = static_cast<int>(
+      std::count(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(comm.rank()), place));
+  if (cores.empty()) return {};
+  CorePlan plan = divide(slice_of(cores, before, same), threads);
+  plan.set_reason(fmt::format("rank {} of {} on {} core{}", before, same, cores.size(),
+                              cores.size() == 1 ? "" : "s"));
+  return plan;
+}
+
+}  // namespace
+
+CorePlan plan_cores(Communicator& comm, std::string_view policy, const ComponentThreads& threads) {
+  CorePlan plan;
+  if (policy == "partition") {
+    plan = partition(comm, threads);
+  } else {
+    collectively(comm, [&] { plan = CorePlan::parse(policy); });
+  }
+  if (policy != "shared") log(LogLevel::info, "placement: {}", plan.explain());
+  return plan;
+}
+
+}  // namespace forebay
