@@ -91,8 +91,9 @@ class CorePlan {
   std::string reason_;
 };
 
-/// Decides for this rank what `policy` says, and logs it. Collective over `comm`, on which all
-/// ranks give the same policy; takes some milliseconds for `partition`. Throws usage.
+/// Decides for this rank what `policy` says, and logs it. Collective over `comm`, whose ranks may
+/// give policies of their own; `partition` divides cores between those that say so, and takes some
+/// milliseconds. Throws usage, and io where the machine does not tell its cores.
 CorePlan plan_cores(Communicator& comm, std::string_view policy,
                     const ComponentThreads& threads = {});
 

@@ -35,16 +35,9 @@ std::uint64_t place_number(const std::vector<int>& cores) {
   return number;
 }
 
-CorePlan partition(Communicator& comm, const ComponentThreads& threads) {
-  std::vector<CoreThreads> cores;
-  std::uint64_t place = 0;
-  collectively(comm, [&] {
-    const Topology topology;
-    const std::vector<int> available = topology.available();
-    cores = topology.cores(available);
-    place = place_number(available);
-  });
-  const std::vector<std::uint64_t> places = gather_all(comm, place);
+CorePlan partition(const Communicator& comm, const std::vector<CoreThreads>& cores,
+                   const std::vector<std::uint64_t>& places, const ComponentThreads& threads) {
+  const std::uint64_t place = places[static_cast<std::size_t>(comm.rank())];
   const auto same = static_cast<int>(std::ranges::count(places, place));
   const auto before = static_cast<int>(
       std::count(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(comm.rank()), place));
@@ -57,13 +50,24 @@ CorePlan partition(Communicator& comm, const ComponentThreads& threads) {
 
 }  // namespace
 
+// All ranks do the same, whatever their policies are, which therefore may differ.
 CorePlan plan_cores(Communicator& comm, std::string_view policy, const ComponentThreads& threads) {
+  const bool decides = policy == "partition";
   CorePlan plan;
-  if (policy == "partition") {
-    plan = partition(comm, threads);
-  } else {
-    collectively(comm, [&] { plan = CorePlan::parse(policy); });
-  }
+  std::vector<CoreThreads> cores;
+  std::uint64_t place = 0;
+  collectively(comm, [&] {
+    if (!decides) {
+      plan = CorePlan::parse(policy);
+      return;
+    }
+    const Topology topology;
+    const std::vector<int> available = topology.available();
+    cores = topology.cores(available);
+    place = place_number(available);
+  });
+  const std::vector<std::uint64_t> places = gather_all(comm, place);
+  if (decides) plan = partition(comm, cores, places, threads);
   if (policy != "shared") log(LogLevel::info, "placement: {}", plan.explain());
   return plan;
 }

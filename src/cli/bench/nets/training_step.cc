@@ -139,6 +139,11 @@ TrainingStep make_step(const Net& net, std::uint64_t batch, const DeviceSpeed& s
   return StepBuilder(net, batch, speed).build();
 }
 
+void shrink_gradients(TrainingStep& step, std::uint64_t by) {
+  if (by <= 1) return;
+  for (Parameter& tensor : step.tensors) tensor.shape = {(tensor.elements() + by - 1) / by};
+}
+
 GraphFile graph_of(const TrainingStep& step) {
   GraphFile file;
   for (const Operation& operation : step.operations) {

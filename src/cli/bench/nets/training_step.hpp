@@ -53,6 +53,10 @@ struct DeviceSpeed {
 
 TrainingStep make_step(const Net& net, std::uint64_t batch, const DeviceSpeed& speed);
 
+/// Leaves one of `by` numbers of every gradient, rounded up. Accelerators sum gradients for
+/// themselves; where cores do it for them, fewer numbers leave the cores what the papers' had.
+void shrink_gradients(TrainingStep& step, std::uint64_t by);
+
 /// What a framework would show of it: for topo, and to compare with table 6.1 of paper 002. Its one
 /// fetch is the node "step".
 GraphFile graph_of(const TrainingStep& step);
