@@ -148,7 +148,7 @@ class Pipeline : private BatchSource {
   LoaderStatistics figures_;  ///< the consumer's part
   std::shared_ptr<FailureBoard> board_;
   /// Last, so that it ends before what it uses; and what uses it before it.
-  std::unique_ptr<ProgressThread> progress_;
+  std::shared_ptr<ProgressThread> progress_;
 
  private:
   void open(Communicator& comm);
