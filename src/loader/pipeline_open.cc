@@ -220,7 +220,7 @@ void Pipeline::start_progress() {
       setup_.stagger != kNoStagger && options_.stagger_by == StaggerBy::ticket;
   const bool wanted = board_->several_nodes() || serves_tickets || setup_.collective;
   if (!comm_->concurrent() || !wanted) return;
-  progress_ = progress_thread();
+  progress_ = progress_thread(placement_of(Component::progress));
   notices_ = progress_->add([board = board_] {
     board->poll();
     return false;
