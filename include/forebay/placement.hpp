@@ -91,6 +91,9 @@ class CorePlan {
   std::string reason_;
 };
 
+/// Throws usage unless plan_cores() can read it.
+void require_placement_policy(std::string_view policy);
+
 /// Decides for this rank what `policy` says, and logs it. Collective over `comm`, whose ranks may
 /// give policies of their own; `partition` divides cores between those that say so, and takes some
 /// milliseconds. Throws usage, and io where the machine does not tell its cores.

@@ -135,6 +135,10 @@ CorePlan CorePlan::parse(std::string_view text) {
   }
 }
 
+void require_placement_policy(std::string_view policy) {
+  if (policy != "partition") CorePlan::parse(policy);
+}
+
 void CorePlan::give(Component component, std::vector<int> cores) {
   constexpr int kMaxCore = 65'535;
   for (const int core : cores) {

@@ -88,7 +88,7 @@ void require_range(std::string_view option, bool holds, Number value) {
 }
 
 std::string checked_placement(std::string_view text) {
-  if (text != "partition") CorePlan::parse(text);
+  require_placement_policy(text);
   return std::string(text);
 }
 

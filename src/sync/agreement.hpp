@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct AgreementContext {
   std::shared_ptr<Communicator> comm;
   TransferLine& line;
   SyncStatistics& statistics;  ///< of the progress thread
+  /// Any thread: step() is called soon.
+  std::function<void()> wake = {};
 };
 
 class Agreement {
@@ -45,7 +48,8 @@ class Agreement {
   virtual bool submit(std::shared_ptr<Request> request) = 0;
   /// Any thread: see SyncEngine::end_step(). Tells whether to wake the progress thread.
   virtual bool end_step() { return false; }
-  /// See SyncEngine::use_graph(); called by one caller's thread on all ranks.
+  /// See SyncEngine::use_graph(); called by one caller's thread on all ranks, when nothing is on
+  /// its way on this rank.
   virtual void use_graph(const Graph& /*graph*/, std::span<const std::string> /*fetches*/) {}
 
   /// Progress thread, before or after line.step(). Throws communication, and whatever should end

@@ -49,9 +49,13 @@ SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& 
   board_ = std::make_shared<FailureBoard>(comm_, comm_->split_by_node());
   line_ = std::make_unique<BufferedLine>(*comm_, summation_options(options_), options_.trace,
                                          counting_);
-  agreement_ =
-      make_agreement({.options = options_, .comm = comm_, .line = *line_, .statistics = counting_});
-  thread_ = progress_thread(Placement::parse(options_.placement));
+  agreement_ = make_agreement(
+      {.options = options_, .comm = comm_, .line = *line_, .statistics = counting_, .wake = [this] {
+         registration_.wake();
+       }});
+  const CorePlan cores = plan_cores(*comm_, options_.placement);
+  options_.placement = cores.to_text();
+  thread_ = progress_thread(Placement::of(cores, Component::progress));
   registration_ = thread_->add([this] { return poll(); });
 }
 
@@ -109,8 +113,10 @@ void SyncEngine::Implementation::end_all(const Error& error) {
   try {
     board_->check();
     names_->fail_all(error);
+    agreement_->fail(error);
   } catch (const Error& first) {
     names_->fail_all(first);
+    agreement_->fail(first);
   }
 }
 
@@ -181,6 +187,12 @@ void SyncEngine::Implementation::end_step() {
 void SyncEngine::Implementation::use_graph(const Graph& graph,
                                            std::span<const std::string> fetches) {
   check();
+  if (!names_->wait_until_none(kClosePatience)) {
+    throw Error(ErrorKind::communication,
+                fmt::format("use_graph: {} tensors are still on their way after 10 minutes",
+                            names_->count()),
+                "start the same tensors on all ranks");
+  }
   agreement_->use_graph(graph, fetches);
 }
 

@@ -63,6 +63,7 @@ class MessageReader {
   }
 
   bool empty() const { return rest_.empty(); }
+  std::span<const std::byte> rest() const { return rest_; }
 
  private:
   std::span<const std::byte> next(std::size_t bytes) {

@@ -4,8 +4,8 @@
 
 #include "comm/agreement.hpp"
 #include "core/names.hpp"
-#include "core/placement.hpp"
 #include "forebay/error.hpp"
+#include "forebay/placement.hpp"
 
 namespace forebay {
 namespace {
@@ -46,7 +46,7 @@ void check_values(const SyncOptions& options) {
   require(options.wire == WireFormat::as_is || options.algorithm != SyncAlgorithm::mpi,
           fmt::format("MPI does not sum {} on the wire", to_string(options.wire)),
           "choose direct or two_level, or leave the choice to Forebay");
-  Placement::parse(options.placement);
+  require_placement_policy(options.placement);
 }
 
 /// What all ranks have to do in the same way.

@@ -87,7 +87,7 @@ void validate(const SyncBenchOptions& options) {
   require_once(options.ways);
   for (const std::string& net : options.nets) nets::make_net(net);
   for (const std::string& way : options.ways) SyncWay::parse(way);
-  if (options.placement != "partition") CorePlan::parse(options.placement);
+  require_placement_policy(options.placement);
 }
 
 SyncResults run_sync_bench(const std::shared_ptr<Communicator>& comm,
