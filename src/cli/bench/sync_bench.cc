@@ -17,12 +17,6 @@ using emulation::SyncWay;
 using emulation::TrainingFigures;
 using nets::TrainingStep;
 
-TrainingStep make_step(const nets::Net& net, const SyncBenchOptions& options) {
-  TrainingStep step = nets::make_step(net, options.batch, {.scale = options.time_scale});
-  nets::shrink_gradients(step, options.shrink);
-  return step;
-}
-
 SyncNet describe(const nets::Net& net, const TrainingStep& step, const SyncOptions& engine) {
   constexpr int kTries = 5;
   const GraphFile file = nets::graph_of(step);
@@ -81,6 +75,12 @@ void require_once(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+TrainingStep make_step(const nets::Net& net, const SyncBenchOptions& options) {
+  TrainingStep step = nets::make_step(net, options.batch, {.scale = options.time_scale});
+  nets::shrink_gradients(step, options.shrink);
+  return step;
+}
 
 void validate(const SyncBenchOptions& options) {
   require_once(options.nets);

@@ -29,6 +29,7 @@ struct SyncBenchOptions {
   bool capture = false;  ///< topo: plans from its first step instead of from the graph
   SyncOptions engine;
   emulation::TrainingOptions training;  ///< its batch and side are set
+  bool operations = false;              ///< print operations_json(), and run nothing
   std::string json;                     ///< file for the figures, "-": standard output, empty: none
 };
 
@@ -64,6 +65,9 @@ struct SyncResults {
 
 /// Throws usage: a network or a way that does not exist, or is named twice.
 void validate(const SyncBenchOptions& options);
+
+/// The step of `net` that is run.
+nets::TrainingStep make_step(const nets::Net& net, const SyncBenchOptions& options);
 
 /// Collective. Throws as SyncEngine and run_training().
 SyncResults run_sync_bench(const std::shared_ptr<Communicator>& comm,

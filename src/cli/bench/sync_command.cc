@@ -161,8 +161,14 @@ void add_sync_command(CLI::App& bench) {
   command->add_option("--seed", options->seed, "Seed of the order of the runs (default 1)");
   command->add_option("--json", options->json,
                       "Write every run with its figures to this file (-: standard output)");
+  command->add_flag("--operations", options->operations,
+                    "Print the operations of the networks as JSON, and run nothing");
   command->footer(kFooter);
   command->callback([options] {
+    if (options->operations) {
+      validate(*options);
+      return print_json(operations_json(*options));
+    }
     const int code = run_collective_main(
         [&](const std::shared_ptr<Communicator>& comm) { return run(comm, *options); });
     if (code != 0) throw CLI::RuntimeError(code);

@@ -20,6 +20,7 @@ using emulation::ThreadCost;
 using emulation::TrainingFigures;
 
 constexpr const char* kInputs[] = {"real", "synthetic", "none"};
+constexpr const char* kKinds[] = {"host", "kernel", "gradient", "allreduce", "update"};
 
 template <typename Figure>
 double mean(const SyncRun& run, const Figure& figure) {
@@ -263,6 +264,30 @@ Json to_json(const SyncResults& results) {
   json["runs"] = Json::array();
   for (const SyncRun& run : results.runs) {
     json["runs"].push_back(run_to_json(run, results.options));
+  }
+  return json;
+}
+
+Json operations_json(const SyncBenchOptions& options) {
+  Json json{{"nets", Json::array()}};
+  for (const std::string& name : options.nets) {
+    const nets::Net net = nets::make_net(name);
+    const nets::TrainingStep step = make_step(net, options);
+    Json operations = Json::array();
+    for (const nets::Operation& operation : step.operations) {
+      operations.push_back({{"kind", kKinds[static_cast<std::size_t>(operation.kind)]},
+                            {"takes_ns", operation.takes.count()},
+                            {"tensor", operation.tensor}});
+    }
+    Json tensors = Json::array();
+    for (const nets::Parameter& tensor : step.tensors) {
+      tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+    }
+    json["nets"].push_back({{"net", name},
+                            {"batch", options.batch},
+                            {"side", net.side},
+                            {"operations", std::move(operations)},
+                            {"tensors", std::move(tensors)}});
   }
   return json;
 }

@@ -22,6 +22,10 @@ namespace forebay::bench {
 /// Everything: options, networks, every run with the figures of every rank, the summary.
 nlohmann::ordered_json to_json(const SyncResults& results);
 
+/// What is run, for libraries to be compared with: {"nets": [{"net", "batch", "side",
+/// "operations": [{"kind", "takes_ns", "tensor"}, ...], "tensors": [{"name", "shape"}, ...]}, ...]}
+nlohmann::ordered_json operations_json(const SyncBenchOptions& options);
+
 /// Tables. Takes what to_json() returned.
 std::string sync_table(const nlohmann::ordered_json& results);
 
