@@ -34,7 +34,7 @@ struct SyncBenchOptions {
 };
 
 struct SyncRun {
-  std::string net;
+  std::string net = {};
   std::string way;
   int repetition = 0;
   int turn = 0;         ///< place in the order of its repetition
@@ -59,8 +59,8 @@ struct SyncNet {
 struct SyncResults {
   SyncBenchOptions options;
   Layout layout;
-  std::vector<SyncNet> nets;
-  std::vector<SyncRun> runs;
+  std::vector<SyncNet> nets = {};
+  std::vector<SyncRun> runs = {};
 };
 
 /// Throws usage: a network or a way that does not exist, or is named twice.
