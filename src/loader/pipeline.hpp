@@ -22,6 +22,7 @@
 #include "core/placement.hpp"
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
+#include "forebay/placement.hpp"
 #include "forebay/trace.hpp"
 #include "loader/decode_line.hpp"
 #include "loader/delivery.hpp"
@@ -76,6 +77,8 @@ class Pipeline : private BatchSource {
   std::uint64_t budget_beside_arrays() const;
   /// and the index of that: for its buffers.
   std::uint64_t buffer_budget() const;
+
+  Placement placement_of(Component component) const { return Placement::of(cores_, component); }
 
   // The order, as the derived class has it. Called in this order.
 
@@ -151,6 +154,7 @@ class Pipeline : private BatchSource {
   void open(Communicator& comm);
   void connect(Communicator& comm);
   void ask_storage(const char* what, std::function<void()> step) const;
+  void place();
   void recognize();
   void adapt_to_thread_level();
   void require_threads_for_mpiio() const;
@@ -192,6 +196,7 @@ class Pipeline : private BatchSource {
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
 
+  CorePlan cores_;  ///< of this rank's threads
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
   std::shared_ptr<EndSignal> end_signal_;

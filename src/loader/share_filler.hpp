@@ -38,6 +38,7 @@ struct ShareFillerParts {
   std::shared_ptr<OpenedLoads> loads;  ///< is told of each filling
   /// Whether the next filling may be read while the present one is used.
   bool ahead = true;
+  Placement placement;
   Trace* trace = nullptr;  ///< not touched any more after leave()
 };
 

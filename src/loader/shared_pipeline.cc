@@ -148,6 +148,7 @@ void SharedPipeline::started() {
                                                            .feed = feed_,
                                                            .loads = loads_,
                                                            .ahead = options_.buffers > 1,
+                                                           .placement = placement_of(Component::io),
                                                            .trace = trace_},
                                           !comm_->concurrent());
   buffer_.emplace(exchange_,
@@ -156,7 +157,7 @@ void SharedPipeline::started() {
                                     .blocks = memory_.ring_blocks,
                                     .patience = patience_with_loads(),
                                     .ahead = options_.buffers > 1,
-                                    .placement = {},
+                                    .placement = placement_of(Component::io),
                                     .trace = trace_},
                   source());
 }

@@ -53,7 +53,8 @@ SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& 
       {.options = options_, .comm = comm_, .line = *line_, .statistics = counting_, .wake = [this] {
          registration_.wake();
        }});
-  thread_ = progress_thread(Placement::parse(options_.placement));
+  cores_ = plan_cores(*comm_, options_.placement);
+  thread_ = progress_thread(Placement::of(cores_, Component::progress));
   registration_ = thread_->add([this] { return poll(); });
 }
 
@@ -138,8 +139,8 @@ SyncStatistics SyncEngine::Implementation::statistics() const {
 }
 
 std::string SyncEngine::Implementation::explain() const {
-  return fmt::format("{}: {}; {}; progress thread: {}", to_string(options_.strategy),
-                     agreement_->explain(), line_->explain(), options_.placement);
+  return fmt::format("{}: {}; {}; placement: {}", to_string(options_.strategy),
+                     agreement_->explain(), line_->explain(), cores_.explain());
 }
 
 SyncHandle SyncEngine::Implementation::start(Request request) {

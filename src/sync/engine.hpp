@@ -15,6 +15,7 @@
 
 #include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
+#include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
 #include "sync/agreement.hpp"
 #include "sync/buffered_line.hpp"
@@ -50,6 +51,7 @@ class SyncEngine::Implementation {
   void close_together();
 
   const SyncOptions options_;
+  CorePlan cores_;
   const int exceptions_;  ///< that unwound the stack when the engine was made
   std::shared_ptr<Communicator> comm_;
   std::shared_ptr<FailureBoard> board_;

@@ -4,8 +4,8 @@
 
 #include "comm/agreement.hpp"
 #include "core/names.hpp"
-#include "core/placement.hpp"
 #include "forebay/error.hpp"
+#include "forebay/placement.hpp"
 
 namespace forebay {
 namespace {
@@ -43,7 +43,7 @@ void check_values(const SyncOptions& options) {
   require(!options.deterministic || options.algorithm != SyncAlgorithm::mpi,
           "sums by MPI differ in their last bits from run to run",
           "choose direct or two_level, or leave the choice to Forebay");
-  Placement::parse(options.placement);
+  require_placement_policy(options.placement);
 }
 
 /// What all ranks have to do in the same way.

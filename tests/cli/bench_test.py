@@ -1,4 +1,4 @@
-"""forebay bench read and load, alone and on two ranks, and the driver of the benchmarks.
+"""forebay bench read, load and sync, alone and on two ranks, and the driver of the benchmarks.
 
 No test looks at a clock.
 """
@@ -200,14 +200,65 @@ class Load(BenchTest):
                 self.fail("bench", "load", self.path("set"), *arguments, code=2, naming=word)
 
 
+class Sync(CommandTest):
+
+    SHORT = ("--net", "alexnet", "--batch", 1, "--steps", 2, "--warmup", 1, "--repetitions", 2,
+             "--time-scale", 0.1, "--shrink", 5000)
+
+    def test_every_strategy_runs_once_a_repetition(self):
+        names = ["negotiate", "topo", "blocking", "scp-topo"]
+        for ranks in (0, 2):
+            with self.subTest(ranks=ranks):
+                result = launch.run("bench", "sync", *self.SHORT, "--strategy", ",".join(names),
+                                    "--json", self.path("results.json"), ranks=ranks, timeout=120)
+                self.assertEqual(result.code, 0, result.err)
+                with open(self.path("results.json"), encoding="utf-8") as file:
+                    results = json.load(file)
+                self.assertEqual(results["ranks"], max(ranks, 1))
+                self.assertEqual([row["strategy"] for row in results["summary"]], names)
+                self.assertEqual(sorted((run["strategy"], run["repetition"])
+                                        for run in results["runs"]),
+                                 sorted((name, i) for name in names for i in range(2)))
+                for run in results["runs"]:
+                    self.assertGreater(run["images_per_second"], 0)
+                    self.assertEqual(len(run["ranks"]), results["ranks"])
+                    if run["strategy"] == "topo":
+                        self.assertEqual(run["messages"], 0)
+                for word in ("images/s", "progress %", *names):
+                    self.assertIn(word, result.out)
+
+    def test_operations_are_those_of_the_network(self):
+        result = launch.run("bench", "sync", "--net", "googlenet", "--operations")
+        self.assertEqual(result.code, 0, result.err)
+        network = json.loads(result.out)["nets"][0]
+        kinds = [operation["kind"] for operation in network["operations"]]
+        for kind in ("gradient", "allreduce", "update"):
+            self.assertEqual(kinds.count(kind), len(network["tensors"]))
+
+    def test_usage_errors_are_one_line(self):
+        for arguments, word in ((("--net", "lenet"), "googlenet"),
+                                (("--strategy", "magic"), "negotiate"),
+                                (("--strategy", "topo,topo"), "twice"),
+                                (("--cycle", "3"), "cycle"), (("--batch", 0), "batch"),
+                                (("--placement", "disk:0"), "placement"),
+                                (("--input", "tape"), "synthetic"),
+                                (("--what",), "forebay bench sync --help")):
+            with self.subTest(arguments=arguments):
+                self.fail("bench", "sync", *arguments, code=2, naming=word)
+
+
 class Driver(CommandTest):
 
-    def plan(self, *arguments):
+    def dry_run(self, script, *arguments):
         result = subprocess.run(
-            [sys.executable, "-B", os.path.join(ROOT, "bench", "run_matrix.py"), "--dry-run",
-             "--build", os.path.dirname(os.path.dirname(COMMAND)), "--data", self.path("data"),
-             *arguments], capture_output=True, text=True, timeout=60, check=False)
+            [sys.executable, "-B", os.path.join(ROOT, "bench", script), "--dry-run",
+             "--build", os.path.dirname(os.path.dirname(COMMAND)), *arguments],
+            capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def plan(self, *arguments):
+        result = self.dry_run("run_matrix.py", "--data", self.path("data"), *arguments)
         self.assertFalse(os.path.exists(self.path("data")))
         return result.stdout.splitlines()
 
@@ -224,6 +275,14 @@ class Driver(CommandTest):
             words = line.split()
             ranks = int(words[words.index("x") + 1])
             self.assertEqual(int(words[words.index("--batch") + 1]), 2 * ranks)
+
+    def test_the_matrix_of_gradients_has_all_networks_and_peers(self):
+        output = self.path("sync.json")
+        listed = self.dry_run("run_sync.py", "--output", output).stderr
+        for word in ("weak 4", "strong 1", "contention", "cycles 10", "input none", "nets vgg16",
+                     "ddp_gloo", "horovod_torch"):
+            self.assertIn(word, listed)
+        self.assertFalse(os.path.exists(output))
 
 
 if __name__ == "__main__":
