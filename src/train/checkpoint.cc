@@ -119,6 +119,7 @@ std::string to_text(const CheckpointHeader& header) {
                         {"solver_state", header.solver_state},
                         {"seed", header.seed},
                         {"iteration", header.iteration},
+                        {"batches", header.batches},
                         {"epoch", header.epoch},
                         {"loss_sum", header.loss_sum},
                         {"loss_count", header.loss_count},
@@ -143,6 +144,8 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
               .solver_state = count("solver_state"),
               .seed = count("seed"),
               .iteration = count("iteration"),
+              // Once, every iteration was one batch.
+              .batches = count(json.contains("batches") ? "batches" : "iteration"),
               .epoch = count("epoch"),
               .loss_sum = json.at("loss_sum").get<double>(),
               .loss_count = count("loss_count"),

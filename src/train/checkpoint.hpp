@@ -35,6 +35,7 @@ struct CheckpointHeader {
   std::uint64_t solver_state = 0;  ///< Q
   std::uint64_t seed = 0;
   std::uint64_t iteration = 0;   ///< iterations done
+  std::uint64_t batches = 0;     ///< of the loader, in them
   std::uint64_t epoch = 0;       ///< epochs done, tests included
   double loss_sum = 0;           ///< over the samples of the unfinished epoch,
   std::uint64_t loss_count = 0;  ///< and their number

@@ -89,7 +89,7 @@ TEST(Networks, RepeatedPassesGiveTheSameNumbers) {
   const auto pass = [&] {
     const auto network = make_torch_network(options_for("cifar10_full", pictures.shape, 10));
     network->forward(pictures.batch(0, 8), 1);
-    network->backward();
+    network->backward({});
     return copy(network->gradients());
   };
   EXPECT_EQ(pass(), pass());
@@ -99,10 +99,10 @@ TEST(Networks, BackwardOverwritesTheGradients) {
   const Pictures pictures(Shape{1, 28, 28}, 8, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 8), 1);
-  network->backward();
+  network->backward({});
   const auto first = copy(network->gradients());
   network->forward(pictures.batch(0, 8), 1);
-  network->backward();
+  network->backward({});
   EXPECT_EQ(first, copy(network->gradients()));
 }
 
@@ -110,7 +110,7 @@ TEST(Networks, GradientsAgreeWithFiniteDifferences) {
   const Pictures pictures(Shape{1, 28, 28}, 4, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 4), 1);
-  network->backward();
+  network->backward({});
   const std::span<float> weights = network->parameters();
   // The last inner product is smooth in its weights; its biases end the array.
   for (std::size_t i = weights.size() - 10; i < weights.size(); ++i) {
@@ -130,7 +130,7 @@ TEST(Networks, HalvesOfABatchAverageToTheGradientOfTheWhole) {
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   const auto gradients = [&](std::size_t from, std::size_t count) {
     network->forward(pictures.batch(from, count), 1);
-    network->backward();
+    network->backward({});
     return copy(network->gradients());
   };
   const auto whole = gradients(0, 8);
@@ -174,7 +174,7 @@ TEST(Networks, LenetLearnsWhichHalfIsBrighter) {
   Solver solver({}, network->parameters().size());
   for (std::size_t i = 0; i < 20; ++i) {
     network->forward(pictures.batch(i * 32 % 608, 32), i);
-    network->backward();
+    network->backward({});
     solver.update(network->parameters(), network->gradients(), {i, 0});
   }
   const Pictures unseen(pictures.shape, 100, 4);
