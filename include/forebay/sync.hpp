@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
 #include "forebay/graph.hpp"
 #include "forebay/tensor.hpp"
 #include "forebay/trace.hpp"
@@ -73,9 +74,9 @@ struct SyncOptions {
 
 /// What one name stands for; must be equal on all ranks (allgather: but for the first extent).
 struct TensorSpec {
-  std::string name;
+  std::string name = {};
   TensorType type = TensorType::float32;
-  std::vector<std::uint64_t> shape;  ///< empty: one number
+  std::vector<std::uint64_t> shape = {};  ///< empty: one number
 
   std::uint64_t elements() const;
   std::uint64_t bytes() const;
@@ -136,7 +137,8 @@ class SyncEngine {
   /// Collective over `comm`, of which it takes parts of its own. Throws usage; unsupported where
   /// helper threads may not use MPI (MPI_THREAD_MULTIPLE).
   SyncEngine(const std::shared_ptr<Communicator>& comm, SyncOptions options);
-  /// As close(), without its errors.
+  /// As close(), without its errors. While an exception unwinds the stack, the other ranks are not
+  /// waited for: their engines fail.
   ~SyncEngine();
   SyncEngine(const SyncEngine&) = delete;
   SyncEngine& operator=(const SyncEngine&) = delete;
@@ -162,6 +164,8 @@ class SyncEngine {
   /// Collective; ranks must give equal graphs. Plans are kept by their fetches.
   void use_graph(const Graph& graph, std::span<const std::string> fetches);
 
+  /// Ends the engine on all ranks: every handle, there and to come, fails with this.
+  void fail(const Error& error);
   /// Whether a failure has ended the engine; throws it.
   void check() const;
   SyncStatistics statistics() const;
@@ -173,6 +177,7 @@ class SyncEngine {
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
+  int ranks_;
 };
 
 }  // namespace forebay

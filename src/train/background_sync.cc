@@ -1,5 +1,6 @@
 #include "train/background_sync.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -24,14 +25,21 @@ SyncStrategy engine_strategy(GradientStrategy strategy) {
   }
 }
 
+std::uint64_t choose_fusion(const SyncOptions& engine, std::uint64_t gradient_bytes) {
+  constexpr std::uint64_t kLeast = 256 << 10;
+  if (engine.strategy != SyncStrategy::topo) return engine.fusion_bytes;
+  return std::clamp(gradient_bytes / 8, kLeast, engine.fusion_bytes);
+}
+
 // Sums in the order of ranks: a run gives the same numbers however its transfers were timed.
-SyncOptions engine_options(const GradientOptions& options) {
+SyncOptions engine_options(const GradientOptions& options, std::uint64_t gradient_bytes) {
   SyncOptions engine;
   engine.strategy = engine_strategy(options.strategy);
   engine.cycle = options.cycle;
-  engine.fusion_bytes = options.fusion_bytes;
+  engine.fusion_bytes = options.fusion_bytes.value_or(choose_fusion(engine, gradient_bytes));
   engine.wire = options.wire;
   engine.deterministic = true;
+  engine.placement = options.placement;
   engine.trace = options.trace;
   return engine;
 }
@@ -45,7 +53,7 @@ class BackgroundSync final : public GradientSync {
         interrupt_(std::move(interrupt)),
         tensors_(tensors_of(network)),
         sums_(tensors_.size()),
-        engine_(comm, engine_options(options)) {
+        engine_(comm, engine_options(options, network.gradients().size_bytes())) {
     if (engine_strategy(strategy_) != SyncStrategy::topo || !options.graph_given) return;
     const NetworkGraph graph = graph_of(network);
     engine_.use_graph(graph.graph, graph.updates);
@@ -74,6 +82,7 @@ class BackgroundSync final : public GradientSync {
     given_.assign(given_.size(), false);
   }
 
+  void fail(const Error& error) override { engine_.fail(error); }
   void close() override { engine_.close(); }
 
   GradientStrategy strategy() const override { return strategy_; }

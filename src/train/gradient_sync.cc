@@ -8,14 +8,11 @@
 namespace forebay {
 namespace {
 
-constexpr Name<GradientStrategy> kStrategies[] = {{"auto", GradientStrategy::automatic},
-                                                  {"blocking", GradientStrategy::blocking},
-                                                  {"negotiate", GradientStrategy::negotiate},
-                                                  {"gs", GradientStrategy::gs},
-                                                  {"nbcs", GradientStrategy::nbcs},
-                                                  {"scp", GradientStrategy::scp},
-                                                  {"topo", GradientStrategy::topo},
-                                                  {"scp-topo", GradientStrategy::scp_topo}};
+constexpr Name<GradientStrategy> kStrategies[] = {
+    {"auto", GradientStrategy::automatic},      {"blocking", GradientStrategy::blocking},
+    {"negotiate", GradientStrategy::negotiate}, {"gs", GradientStrategy::gs},
+    {"nbcs", GradientStrategy::nbcs},           {"scp", GradientStrategy::scp},
+    {"topo", GradientStrategy::topo},           {"scp-topo", GradientStrategy::scp_topo}};
 
 constexpr Name<WireFormat> kWires[] = {{"none", WireFormat::as_is},
                                        {"float16", WireFormat::float16},
@@ -34,6 +31,7 @@ class BlockingSync final : public GradientSync {
     comm_->all_reduce_sum(network_.exchange());
     statistics_.bytes += network_.gradients().size_bytes();
   }
+  void fail(const Error&) override {}  // the others wait in a collective call: see interrupt
   void close() override {}
 
   GradientStrategy strategy() const override { return GradientStrategy::blocking; }

@@ -23,11 +23,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
 #include "forebay/sync.hpp"
 #include "forebay/trace.hpp"
 #include "train/network.hpp"
@@ -56,10 +58,13 @@ WireFormat parse_wire_format(std::string_view text);
 
 struct GradientOptions {
   GradientStrategy strategy = GradientStrategy::automatic;
-  std::uint64_t fusion_bytes = std::uint64_t{64} << 20;  ///< of one transfer
-  std::chrono::microseconds cycle{5000};                 ///< see SyncOptions
-  WireFormat wire = WireFormat::as_is;                   ///< not with blocking
-  bool graph_given = true;  ///< topo: by the network; else the first iteration shows it
+  /// Of one transfer. Empty: 64 MiB; for topo, whose buffers wait for all their parts, an eighth of
+  /// the gradients (256 KiB to 64 MiB), so that the first are on their way early.
+  std::optional<std::uint64_t> fusion_bytes;
+  std::chrono::microseconds cycle{5000};  ///< see SyncOptions
+  WireFormat wire = WireFormat::as_is;    ///< of gradients; not with blocking
+  bool graph_given = true;           ///< topo: by the network; else the first iteration shows it
+  std::string placement = "shared";  ///< see SyncOptions
   Trace* trace = nullptr;
 };
 
@@ -85,6 +90,8 @@ class GradientSync {
   /// Network::exchange() becomes its sum over ranks; also of the parts of which nothing was said.
   /// Collective. Throws what another rank has failed with.
   virtual void finish() = 0;
+  /// Tells the other ranks, whose finish() then throws `error`. Local.
+  virtual void fail(const Error& error) = 0;
   /// Collective. After it nothing is summed any more.
   virtual void close() = 0;
 
@@ -101,7 +108,7 @@ std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communica
                                                  Network& network, const GradientOptions& options,
                                                  std::function<void()> interrupt);
 
-/// Bytes of gradients whose sums were there when the backward pass ended, of all.
+/// The share of the bytes of gradients whose sums were there when the backward pass ended.
 double overlap(std::span<const GradientStatistics> ranks);
 
 }  // namespace forebay

@@ -50,9 +50,10 @@ TrainReport Trainer::run() {
 }
 
 // Ends all ranks when one fails: the loaders carry the error to where the others wait, and give
-// all of them the same one.
+// all of them the same one; those that wait for gradients get it from there.
 void Trainer::together(const std::function<void()>& steps) {
   const auto fail = [this](const Error& error) {
+    if (sync_) sync_->fail(error.at_rank(comm_->rank()));
     for (auto* reader : {&training_set_, &test_set_}) {
       if (reader->has_value()) (*reader)->loader().fail(error.at_rank(comm_->rank()));
     }
@@ -156,8 +157,8 @@ void Trainer::build_network(const NetworkFactory& factory) {
   solver_.emplace(options_.solver, network_->parameters().size());
   GradientOptions gradients = options_.gradients;
   gradients.trace = trace();
-  sync_ = make_gradient_sync(comm_, *network_, gradients,
-                             [this] { training_set_->loader().check(); });
+  sync_ =
+      make_gradient_sync(comm_, *network_, gradients, [this] { training_set_->loader().check(); });
   // Equal already where all ranks run one build on one kind of processor.
   sync_->broadcast(network_->parameters(), 0);
 }
@@ -259,8 +260,7 @@ bool Trainer::next_batch() {
 }
 
 bool Trainer::iteration_has_all() const {
-  return batches_ >= options_.accumulate ||
-         training_set_->loader().epochs_done() > progress_.epoch;
+  return batches_ >= options_.accumulate || training_set_->loader().epochs_done() > progress_.epoch;
 }
 
 /// Adds what this rank's share of the batch says to loss and gradients.

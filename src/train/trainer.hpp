@@ -75,8 +75,8 @@ struct TrainReport {
   std::vector<GradientStatistics> sync;  ///< by rank
   GradientStrategy sync_strategy = GradientStrategy::blocking;
   std::string sync_explanation;  ///< how gradients were summed
-  LoaderStatistics loader;  ///< of the training set, over all ranks
-  std::string explanation;  ///< how the training set was read
+  LoaderStatistics loader;       ///< of the training set, over all ranks
+  std::string explanation;       ///< how the training set was read
 };
 
 class Trainer {

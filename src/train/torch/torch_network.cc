@@ -120,12 +120,11 @@ class TorchNetwork final : public Network {
     using torch::autograd::variable_list;
     for (std::size_t part = 0; part < weights.size(); ++part) {
       accumulators_.push_back(torch::autograd::impl::grad_accumulator(weights[part]));
-      accumulators_.back()->add_post_hook(
-          std::make_unique<torch::autograd::utils::LambdaPostHook>(
-              [this, part](const variable_list& outputs, const variable_list&) {
-                tell(part);
-                return outputs;
-              }));
+      accumulators_.back()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+          [this, part](const variable_list& outputs, const variable_list&) {
+            tell(part);
+            return outputs;
+          }));
     }
   }
 
@@ -139,7 +138,8 @@ class TorchNetwork final : public Network {
     std::size_t offset = 0;
     for (const auto& weight : model_->named_parameters()) {
       const auto sizes = weight.value().sizes();
-      parts_.push_back({.name = weight.key(), .offset = offset, .shape = {sizes.begin(), sizes.end()}});
+      parts_.push_back(
+          {.name = weight.key(), .offset = offset, .shape = {sizes.begin(), sizes.end()}});
       offset += parts_.back().size();
     }
   }
