@@ -48,25 +48,28 @@ class BackgroundSync final : public GradientSync {
  public:
   BackgroundSync(const std::shared_ptr<Communicator>& comm, Network& network,
                  const GradientOptions& options, std::function<void()> interrupt)
-      : network_(network),
+      : comm_(comm),
+        network_(network),
         strategy_(options.strategy),
         interrupt_(std::move(interrupt)),
-        tensors_(tensors_of(network)),
-        sums_(tensors_.size()),
+        parts_(tensors_of(network)),
         engine_(comm, engine_options(options, network.gradients().size_bytes())) {
+    // What is rounded on the way must not be the number of samples.
+    if (options.wire == WireFormat::as_is) tail_.push_back(tail_of(network));
     if (engine_strategy(strategy_) != SyncStrategy::topo || !options.graph_given) return;
-    const NetworkGraph graph = graph_of(network);
+    const NetworkGraph graph = graph_of(network, tail_);
     engine_.use_graph(graph.graph, graph.updates);
   }
 
   void broadcast(std::span<float> values, int root) override {
-    const TensorSpec tensor{.name = "parameters", .shape = {values.size()}};
+    const TensorSpec tensor{
+        .name = "parameters", .type = TensorType::float32, .shape = {values.size()}};
     wait(engine_.broadcast(tensor, std::as_writable_bytes(values), root));
   }
 
   void ready(std::size_t part) override {
     const Part& where = network_.parts()[part];
-    start(part, network_.gradients().subspan(where.offset, where.size()));
+    sums_[part] = start(parts_[part], network_.gradients().subspan(where.offset, where.size()));
     given_[part] = true;
   }
 
@@ -75,10 +78,16 @@ class BackgroundSync final : public GradientSync {
     for (std::size_t part = given_.size(); part-- > 0;) {
       if (!given_[part]) ready(part);
     }
-    start(given_.size(), network_.tail());
+    SyncHandle tail;
+    if (!tail_.empty()) tail = start(tail_.front(), network_.tail());
     engine_.end_step();
     count_early();
     for (const SyncHandle& sum : sums_) wait(sum);
+    if (tail_.empty()) {
+      comm_->all_reduce_sum(network_.tail());
+    } else {
+      wait(tail);
+    }
     given_.assign(given_.size(), false);
   }
 
@@ -94,16 +103,16 @@ class BackgroundSync final : public GradientSync {
   std::string explain() const override { return engine_.explain(); }
 
  private:
-  void start(std::size_t tensor, std::span<float> values) {
-    sums_[tensor] = engine_.allreduce(tensors_[tensor], std::as_bytes(values),
-                                      std::as_writable_bytes(values), Reduction::sum);
+  SyncHandle start(const TensorSpec& tensor, std::span<float> values) {
+    return engine_.allreduce(tensor, std::as_bytes(values), std::as_writable_bytes(values),
+                             Reduction::sum);
   }
 
   // Not before all of the iteration was started: the engine takes what starts after a sum was seen
   // for something that depends on it.
   void count_early() {
-    for (std::size_t part = 0; part < given_.size(); ++part) {
-      const std::uint64_t bytes = tensors_[part].bytes();
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      const std::uint64_t bytes = parts_[part].bytes();
       statistics_.bytes += bytes;
       if (sums_[part].done()) statistics_.early_bytes += bytes;
     }
@@ -116,14 +125,16 @@ class BackgroundSync final : public GradientSync {
     }
   }
 
+  const std::shared_ptr<Communicator> comm_;
   Network& network_;
   const GradientStrategy strategy_;
   const std::function<void()> interrupt_;
-  const std::vector<TensorSpec> tensors_;  ///< parts, tail
-  std::vector<SyncHandle> sums_;           ///< of this iteration
-  std::vector<bool> given_ = std::vector<bool>(tensors_.size() - 1);
+  const std::vector<TensorSpec> parts_;
+  std::vector<TensorSpec> tail_;  ///< one or, where it does not go through the engine, none
+  std::vector<SyncHandle> sums_ = std::vector<SyncHandle>(parts_.size());  ///< of this iteration
+  std::vector<bool> given_ = std::vector<bool>(parts_.size());  ///< which of them have begun
   GradientStatistics statistics_;
-  SyncEngine engine_;  ///< last, so that it ends before the memory that it sums
+  SyncEngine engine_;  ///< last, so that it ends before what it works on
 };
 
 }  // namespace

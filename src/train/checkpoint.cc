@@ -33,6 +33,8 @@ constexpr std::uint64_t kLargestHeader = std::uint64_t{1} << 20;
 // Far above any network, and far below where sizes in bytes would wrap.
 constexpr std::uint64_t kMostParameters = std::uint64_t{1} << 40;
 
+constexpr std::uint64_t kLargestGrowth = std::uint64_t{1} << 20;
+
 constexpr const char* kRemedy =
     "remove the file, so that --resume takes the checkpoint before it, or start without --resume";
 
@@ -54,6 +56,30 @@ class Hash {
 
 [[noreturn]] void throw_corrupt(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::corrupt, what, kRemedy, {.file = path});
+}
+
+nlohmann::json to_json_object(const GrowthState& growth) {
+  nlohmann::json json{
+      {"factor", growth.factor}, {"grown_at", growth.grown_at}, {"tested_at", growth.tested_at}};
+  if (growth.accuracy) json["accuracy"] = *growth.accuracy;
+  return json;
+}
+
+// Checkpoints of earlier versions have none: their batches did not grow.
+GrowthState growth_of(const nlohmann::json& header) {
+  GrowthState growth;
+  if (!header.contains("growth")) return growth;
+  const nlohmann::json& json = header.at("growth");
+  growth.factor = count_of(json.at("factor"), "factor");
+  growth.grown_at = count_of(json.at("grown_at"), "grown_at");
+  growth.tested_at = count_of(json.at("tested_at"), "tested_at");
+  if (json.contains("accuracy")) growth.accuracy = json.at("accuracy").get<double>();
+  if (growth.factor == 0 || growth.factor > kLargestGrowth) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("its header says that the batch has grown {} times", growth.factor),
+                kRemedy);
+  }
+  return growth;
 }
 
 struct Layout {
@@ -123,6 +149,7 @@ std::string to_text(const CheckpointHeader& header) {
                         {"epoch", header.epoch},
                         {"loss_sum", header.loss_sum},
                         {"loss_count", header.loss_count},
+                        {"growth", to_json_object(header.growth)},
                         {"train_state", header.train_state},
                         {"test_state", header.test_state}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -149,6 +176,7 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
               .epoch = count("epoch"),
               .loss_sum = json.at("loss_sum").get<double>(),
               .loss_count = count("loss_count"),
+              .growth = growth_of(json),
               .train_state = json.at("train_state").get<std::string>(),
               .test_state = json.at("test_state").get<std::string>()};
   } catch (const nlohmann::json::exception&) {

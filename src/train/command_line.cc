@@ -90,8 +90,29 @@ void add_sync_flags(CLI::App& command, TrainFlags& flags) {
           "What gradients are rounded to while they move: none (default), float16, bfloat16")
       ->group(group);
   command
+      .add_flag("!--capture", flags.run.gradients.graph_given,
+                "topo learns the order of transfers from the first iteration, not from the network")
+      ->group(group);
+  command
       .add_option("--accumulate", flags.run.accumulate,
                   "Batches of the loader whose gradients are added up for one update (default 1)")
+      ->group(group);
+}
+
+void add_growth_flags(CLI::App& command, TrainFlags& flags) {
+  const std::string group = "Batches that grow";
+  command
+      .add_option("--grow-batch", flags.growth,
+                  "Double batch and learning rate when a test shows that an iteration has gained "
+                  "less accuracy than this, such as 1e-5")
+      ->group(group);
+  command
+      .add_option("--grow-limit", flags.run.growth.limit,
+                  "Largest batch, times the first (default 16)")
+      ->group(group);
+  command
+      .add_option("--grow-warmup", flags.run.growth.warmup,
+                  "Iterations until the learning rate has doubled (default 100)")
       ->group(group);
 }
 
@@ -142,6 +163,13 @@ void check(const TrainFlags& flags) {
     throw_usage(fmt::format("--accumulate is {}", run.accumulate),
                 fmt::format("give 1 to {} batches", kMostBatches));
   }
+  if (flags.growth && run.test.empty()) {
+    throw_usage("--grow-batch without --test", "name a data set whose results say when to grow");
+  }
+  if (flags.growth && find_net(run.net).task != Task::classify) {
+    throw_usage(fmt::format("--grow-batch with {}, which has no accuracy", run.net),
+                "leave it out, or choose a network that classifies");
+  }
   if (flags.classes == 0) throw_usage("--classes is 0", "give at least 1");
   // Beyond these, LibTorch asks the system for more than any machine has, and says so in no words.
   if (flags.classes.value_or(1) > kMostClasses) {
@@ -183,6 +211,7 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
                    "Tell waiting for slower ranks from the exchange of gradients, by a barrier");
   add_solver_flags(command, flags);
   add_sync_flags(command, flags);
+  add_growth_flags(command, flags);
   add_output_flags(command, flags);
   add_loader_flags(command, flags.run.loader);
   add_order_flags(command, flags.run.loader, {"seed"});
@@ -203,6 +232,8 @@ TrainOptions complete(const TrainFlags& flags) {
   run.solver.weight_decay = flags.weight_decay.value_or(net.weight_decay);
   run.solver.validate();
   run.gradients = gradient_options(flags);
+  run.growth.threshold = flags.growth;
+  run.growth.validate();
   run.loader.seed = run.seed;
   if (run.loader.epochs == 0 && run.loader.iterations == 0) run.loader.epochs = 1;
   return run;

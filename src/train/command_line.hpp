@@ -25,8 +25,9 @@ struct TrainFlags {
   std::string policy = "fixed";
   std::string sync = "auto";  ///< parsed with the rest, for one-line errors,
   std::string wire = "none";
-  std::string fusion;  ///< as are sizes
-  std::string cycle;   ///< and times; empty: by default
+  std::string fusion;            ///< as are sizes
+  std::string cycle;             ///< and times; empty: by default
+  std::optional<double> growth;  ///< threshold
   int threads = 1;
   bool json = false;
 };

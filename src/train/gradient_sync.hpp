@@ -3,7 +3,8 @@
 //   blocking    one all-reduce of Network::exchange() after the backward pass
 //   the others  each part goes to the engine (forebay/sync.hpp) as soon as its gradient is final,
 //               and is summed while the pass goes on; what stands behind the gradients follows as
-//               one more tensor, kTailName, when the pass has ended
+//               one more tensor when the pass has ended (with a wire format, by an all-reduce of
+//               its own: it must not be rounded)
 //
 //                 backward  | ip2 | ip1      | conv2 | conv1 |
 //                 transfers       | ip2 | ip1        | conv2 | conv1, tail |

@@ -23,19 +23,20 @@ GraphNode transfer_of(const TensorSpec& tensor) {
 
 }  // namespace
 
-std::vector<TensorSpec> tensors_of(Network& network) {
+std::vector<TensorSpec> tensors_of(const Network& network) {
   std::vector<TensorSpec> tensors;
   for (const Part& part : network.parts()) {
     tensors.push_back({.name = part.name, .type = TensorType::float32, .shape = part.shape});
   }
-  tensors.push_back(
-      {.name = kTailName, .type = TensorType::float32, .shape = {network.tail().size()}});
   return tensors;
 }
 
-NetworkGraph graph_of(Network& network) {
+TensorSpec tail_of(Network& network) {
+  return {.name = kTailName, .type = TensorType::float32, .shape = {network.tail().size()}};
+}
+
+NetworkGraph graph_of(const Network& network, std::span<const TensorSpec> behind) {
   const std::vector<TensorSpec> tensors = tensors_of(network);
-  const std::size_t parts = tensors.size() - 1;
   NetworkGraph result;
   Graph& graph = result.graph;
   const auto add_sum = [&](std::optional<std::size_t> after, const TensorSpec& tensor) {
@@ -44,14 +45,14 @@ NetworkGraph graph_of(Network& network) {
     add_after(graph, sum, {.name = result.updates.back()});
   };
   std::optional<std::size_t> last;
-  for (std::size_t part = 0; part < parts; ++part) {
-    last = add_after(graph, last, {.name = "forward " + tensors[part].name});
+  for (const TensorSpec& tensor : tensors) {
+    last = add_after(graph, last, {.name = "forward " + tensor.name});
   }
-  for (std::size_t part = parts; part-- > 0;) {
+  for (std::size_t part = tensors.size(); part-- > 0;) {
     last = add_after(graph, last, {.name = "backward " + tensors[part].name});
     add_sum(last, tensors[part]);
   }
-  add_sum(last, tensors.back());
+  for (const TensorSpec& tensor : behind) add_sum(last, tensor);
   return result;
 }
 

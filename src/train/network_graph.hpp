@@ -8,7 +8,7 @@
 //       |             |             |
 //   update a      update b      update c          the fetches
 //
-// What is behind the gradients (Network::tail) is known after the last of the backward pass.
+// What is behind the gradients (Network::tail) is known when the backward pass has ended.
 #pragma once
 
 #include <span>
@@ -24,13 +24,16 @@ namespace forebay {
 /// Statistics, loss and weight, behind the gradients.
 inline constexpr const char* kTailName = "statistics, loss and weight";
 
-/// The tensors of an iteration: the gradients of all parts, and the tail.
-std::vector<TensorSpec> tensors_of(Network& network);
+/// The gradient of each part.
+std::vector<TensorSpec> tensors_of(const Network& network);
+/// Network::tail.
+TensorSpec tail_of(Network& network);
 
 struct NetworkGraph {
   Graph graph;
   std::vector<std::string> updates;
 };
-NetworkGraph graph_of(Network& network);
+/// `behind`: what is known when the backward pass has ended.
+NetworkGraph graph_of(const Network& network, std::span<const TensorSpec> behind);
 
 }  // namespace forebay

@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "forebay/trace.hpp"
 #include "train/net_catalog.hpp"
 
@@ -98,7 +99,7 @@ void Trainer::open_data_sets() {
   LoaderOptions training = options_.loader;
   if (training.epochs > 0) training.iterations = 0;
   // At most: an iteration at the end of an epoch may take fewer.
-  training.iterations *= options_.accumulate;
+  training.iterations *= options_.accumulate * (growing() ? options_.growth.limit : 1);
   LoaderOptions testing = test_options();
   if (options_.resume) {
     training = resume_options(progress_.train_state, training, comm_->size());
@@ -189,6 +190,12 @@ TrainingState Trainer::state() {
           .solver = solver_->state()};
 }
 
+RunTime Trainer::now() const {
+  return {.iteration = progress_.iteration,
+          .epoch = progress_.epoch,
+          .rate_factor = rate_factor(progress_.growth, options_.growth, progress_.iteration)};
+}
+
 std::uint64_t Trainer::epochs_wanted() const {
   return options_.loader.epochs > 0 ? options_.loader.epochs : UINT64_MAX;
 }
@@ -260,7 +267,8 @@ bool Trainer::next_batch() {
 }
 
 bool Trainer::iteration_has_all() const {
-  return batches_ >= options_.accumulate || training_set_->loader().epochs_done() > progress_.epoch;
+  return batches_ >= batches_of_iteration() ||
+         training_set_->loader().epochs_done() > progress_.epoch;
 }
 
 /// Adds what this rank's share of the batch says to loss and gradients.
@@ -366,6 +374,22 @@ void Trainer::finish_epoch() {
     log_->write(to_json(record));
     if (listener_) listener_(record);
   });
+  grow();
+}
+
+void Trainer::grow() {
+  if (!growing()) return;
+  const double accuracy = last_test_->accuracy.value();
+  if (!take_test(progress_.growth, options_.growth, accuracy, progress_.iteration)) return;
+  const GrowthRecord record{.iteration = progress_.iteration,
+                            .batch = options_.loader.batch * batches_of_iteration()};
+  collectively(*comm_, [&] {
+    if (leads()) log_->write(to_json(record));
+  });
+  if (leads()) {
+    log_message(LogLevel::info,
+                fmt::format("iteration {}: the batch grows to {}", record.iteration, record.batch));
+  }
 }
 
 // The test set is circular too, so any N positions in a row hold each of its samples once: the

@@ -30,6 +30,7 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/statistics.hpp"
+#include "train/batch_growth.hpp"
 #include "train/batch_reader.hpp"
 #include "train/breakdown.hpp"
 #include "train/checkpoint.hpp"
@@ -61,7 +62,8 @@ struct TrainOptions {
   std::uint64_t log_every = 1;         ///< iterations between its lines
   std::string trace;                   ///< file for a timeline that Perfetto opens; empty: none
   GradientOptions gradients;           ///< their trace is that of the run
-  std::uint64_t accumulate = 1;        ///< batches of the loader for each iteration
+  std::uint64_t accumulate = 1;        ///< batches of the loader for each iteration,
+  GrowthOptions growth;                ///< and how this number grows; needs a test set
   bool measure_skew = false;  ///< a barrier before the end of each sum tells skew and sync apart
 };
 
@@ -110,6 +112,7 @@ class Trainer {
   void update(std::uint64_t samples);
   void log_iteration(std::uint64_t samples);
   void finish_epoch();
+  void grow();
   TestScore test();
   void save();
   TrainReport report();
@@ -117,13 +120,17 @@ class Trainer {
 
   LoaderOptions test_options() const;
   std::uint64_t outputs() const;
-  RunTime now() const { return {progress_.iteration, progress_.epoch}; }
+  std::uint64_t batches_of_iteration() const {
+    return options_.accumulate * progress_.growth.factor;
+  }
+  RunTime now() const;
   TrainingState state();
   std::uint64_t epochs_wanted() const;
   bool done() const;
   void together(const std::function<void()>& steps);
   PhaseTimer timer(Phase phase) { return {breakdown_, phase, trace(), progress_.iteration}; }
   Trace* trace() { return trace_ ? &*trace_ : nullptr; }
+  bool growing() const { return options_.growth.threshold.has_value(); }
   bool leads() const { return comm_->rank() == 0; }
 
   std::shared_ptr<Communicator> comm_;

@@ -10,7 +10,7 @@
 
 namespace forebay {
 
-class Quadrants final : public Network {
+class Quadrants : public Network {
  public:
   std::span<float> parameters() override { return parameters_; }
   std::span<float> exchange() override { return exchange_; }
