@@ -58,6 +58,20 @@ class Hash {
   throw Error(ErrorKind::corrupt, what, kRemedy, {.file = path});
 }
 
+struct Layout {
+  std::uint64_t header_size = 0;
+  CheckpointHeader header;
+};
+
+// Signed or fractional numbers must not turn into huge unsigned ones.
+std::uint64_t count_of(const nlohmann::json& value, const char* name) {
+  if (!value.is_number_unsigned()) {
+    throw Error(ErrorKind::corrupt, fmt::format("'{}' in its header is not a count", name),
+                kRemedy);
+  }
+  return value.get<std::uint64_t>();
+}
+
 nlohmann::json to_json_object(const GrowthState& growth) {
   nlohmann::json json{
       {"factor", growth.factor}, {"grown_at", growth.grown_at}, {"tested_at", growth.tested_at}};
@@ -80,20 +94,6 @@ GrowthState growth_of(const nlohmann::json& header) {
                 kRemedy);
   }
   return growth;
-}
-
-struct Layout {
-  std::uint64_t header_size = 0;
-  CheckpointHeader header;
-};
-
-// Signed or fractional numbers must not turn into huge unsigned ones.
-std::uint64_t count_of(const nlohmann::json& value, const char* name) {
-  if (!value.is_number_unsigned()) {
-    throw Error(ErrorKind::corrupt, fmt::format("'{}' in its header is not a count", name),
-                kRemedy);
-  }
-  return value.get<std::uint64_t>();
 }
 
 Layout read_layout(const File& file) {

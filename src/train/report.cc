@@ -73,13 +73,10 @@ std::string sync_to_text(const TrainReport& report) {
   double waited = 0;
   for (const Breakdown& rank : report.ranks) waited += rank[Phase::sync] / ranks;
   return fmt::format(
-      "gradients: {}
-      "
+      "gradients: {}\n"
       "overlap: {:.0f} % of their bytes were summed when the backward pass ended; {:.2f} s of "
-      "copies and transfers, {:.2f} s waited for; progress thread {:.2f} s
-      ",
-      report.sync_explanation,
-      100 * overlap(report.sync), moving, waited, thread);
+      "copies and transfers, {:.2f} s waited for; progress thread {:.2f} s\n",
+      report.sync_explanation, 100 * overlap(report.sync), moving, waited, thread);
 }
 
 }  // namespace

@@ -98,8 +98,7 @@ void Trainer::find_checkpoint() {
 void Trainer::open_data_sets() {
   LoaderOptions training = options_.loader;
   if (training.epochs > 0) training.iterations = 0;
-  // At most: an iteration at the end of an epoch may take fewer.
-  training.iterations *= options_.accumulate * (growing() ? options_.growth.limit : 1);
+  training.iterations = batches_at_most(training.iterations);
   LoaderOptions testing = test_options();
   if (options_.resume) {
     training = resume_options(progress_.train_state, training, comm_->size());
@@ -115,6 +114,12 @@ void Trainer::open_data_sets() {
   const FieldNames names{.task = task_, .input = options_.input, .target = options_.target};
   training_set_.emplace(comm_, options_.dataset, training, names, trace());
   if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, names, trace());
+}
+
+// An iteration at the end of an epoch may take fewer. 0: no end.
+std::uint64_t Trainer::batches_at_most(std::uint64_t iterations) const {
+  const std::uint64_t each = options_.accumulate * (growing() ? options_.growth.limit : 1);
+  return iterations > UINT64_MAX / each ? 0 : iterations * each;
 }
 
 // Whatever the order of the training set, that of the test set is the one that starts no epochs.

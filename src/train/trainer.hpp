@@ -123,6 +123,7 @@ class Trainer {
   std::uint64_t batches_of_iteration() const {
     return options_.accumulate * progress_.growth.factor;
   }
+  std::uint64_t batches_at_most(std::uint64_t iterations) const;
   RunTime now() const;
   TrainingState state();
   std::uint64_t epochs_wanted() const;
