@@ -72,6 +72,8 @@ class SharedCounter {
 class RemoteMemory;
 /// A file that ranks read together: internal, for MPI-IO.
 class CommonFile;
+/// Collective operations that nobody waits for: internal, for the synchronization of gradients.
+class NonblockingCollectives;
 
 class Communicator {
  public:
@@ -107,6 +109,8 @@ class Communicator {
                                                SharedMemoryKind kind) = 0;
   /// Opens a file for reading it together: through MPI-IO, where there is MPI. Throws io.
   virtual std::unique_ptr<CommonFile> open_together(const std::string& path) = 0;
+  /// On a communicator of their own, which they keep.
+  virtual std::unique_ptr<NonblockingCollectives> nonblocking() = 0;
 
   // Local. Messages outside the collective flow, for failure notices: delivery is not confirmed.
   virtual void send_notice(int to, std::span<const std::byte> message) = 0;

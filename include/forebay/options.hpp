@@ -189,6 +189,9 @@ struct LoaderOptions {
   /// come out of `stage_bytes`, of which they may take half: fewer are decoded ahead where more do
   /// not fit.
   unsigned decode_ahead = 2;
+  /// The cores of the loader's threads: shared, partition, or lists; see forebay/placement.hpp.
+  /// Ranks may differ. A program that also sums gradients makes one plan for both.
+  std::string placement = "shared";
   /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. With
   /// skip the fields are those of the first of the first thousand samples that tells them; declare
   /// `schema` where that may be the odd one.

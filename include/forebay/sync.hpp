@@ -68,8 +68,9 @@ struct SyncOptions {
   /// A tensor that some ranks have and others do not is warned about, then fails all ranks.
   std::chrono::milliseconds stall_warning{60'000};
   std::chrono::milliseconds stall_limit{0};  ///< 0: never
-  std::string placement = "shared";          ///< of the progress thread: see DESIGN of placement
-  Trace* trace = nullptr;                    ///< outlives the engine
+  /// Of the progress thread: see forebay/placement.hpp. Ranks may differ.
+  std::string placement = "shared";
+  Trace* trace = nullptr;  ///< outlives the engine
 };
 
 /// What one name stands for; must be equal on all ranks (allgather: but for the first extent).

@@ -5,6 +5,9 @@
 //     {"ph":"X","name":"read","pid":0,"tid":17,"ts":<us>,"dur":<us>,"args":{"n":3}},
 //     {"ph":"C","name":"buffers ready","pid":0,"ts":<us>,"args":{"value":2}}, ...]}
 //
+// Spans lie on the track of the thread that made them, or on one of their own with a name: of a
+// tensor, say.
+//
 // A rank is a process of the timeline. Each rank records for itself; one of them collects the
 // texts and writes the file. Times are wall-clock times, advanced by the steady clock, so ranks of
 // one node line up, and ranks of different nodes as well as their clocks do.
@@ -34,6 +37,10 @@ class Trace {
                 std::optional<std::uint64_t> number = {});
   void add_counter(const char* name, double value);
 
+  /// A track for what no single thread does; returns its number.
+  int add_track(const std::string& name);
+  void add_span_to(int track, const char* name, std::int64_t begin_ns, std::int64_t end_ns);
+
   /// The recorded events: JSON objects separated by commas.
   std::string events() const;
 
@@ -45,7 +52,7 @@ class Trace {
     std::int64_t duration_ns;
     std::uint64_t number;
     double value;
-    int thread;
+    int thread;  ///< or a track
     Kind kind;
   };
 
@@ -58,7 +65,8 @@ class Trace {
   const std::int64_t wall_minus_steady_ns_;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
-  std::map<int, std::string> thread_names_;
+  std::map<int, std::string> thread_names_;  ///< and of tracks
+  int tracks_ = 0;
   std::uint64_t dropped_ = 0;
 };
 

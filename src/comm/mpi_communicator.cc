@@ -7,6 +7,7 @@
 #include "comm/mpi_counter.hpp"
 #include "comm/mpi_error.hpp"
 #include "comm/mpi_file.hpp"
+#include "comm/mpi_nonblocking.hpp"
 #include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
@@ -247,6 +248,10 @@ std::unique_ptr<RemoteMemory> MpiCommunicator::expose(Communicator& node, std::s
 std::unique_ptr<CommonFile> MpiCommunicator::open_together(const std::string& path) {
   return std::make_unique<MpiFile>(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)),
                                    path);
+}
+
+std::unique_ptr<NonblockingCollectives> MpiCommunicator::nonblocking() {
+  return mpi_nonblocking(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)));
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {

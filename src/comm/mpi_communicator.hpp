@@ -41,6 +41,7 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<RemoteMemory> expose(Communicator& node, std::size_t bytes,
                                        SharedMemoryKind kind) override;
   std::unique_ptr<CommonFile> open_together(const std::string& path) override;
+  std::unique_ptr<NonblockingCollectives> nonblocking() override;
   void send_notice(int to, std::span<const std::byte> message) override;
   std::optional<std::vector<std::byte>> poll_notice() override;
   void carry_messages() override { carries_messages_ = true; }

@@ -13,7 +13,7 @@
 #include <memory>
 #include <span>
 
-#include "forebay/tensor.hpp"
+#include "core/combine.hpp"
 
 namespace forebay {
 
@@ -34,9 +34,6 @@ struct SharedBytes {
   std::span<std::byte> bytes;
 };
 
-/// How to combine whole arrays inside an operation: no mean, which is a sum and a division.
-enum class Combination : std::uint8_t { sum, min, max, bit_and, bit_or };
-
 /// Made by Communicator::nonblocking(), on a communicator of its own. Of one thread at a time,
 /// which may be a helper thread where Communicator::concurrent(). Every rank starts the same
 /// operations in the same order. Sizes up to 2 GiB - 1 elements an operation.
@@ -52,15 +49,24 @@ class NonblockingCollectives {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// In place. Bit operations work on whole bytes; `type` is then not looked at.
+  /// In place. Bit operations work on whole bytes; `type` is then not looked at. Ranks get the same
+  /// result; sums of floats may differ in their last bits from run to run.
   virtual Operation all_reduce(SharedBytes values, TensorType type, Combination how) = 0;
   virtual Operation broadcast(SharedBytes data, int root) = 0;
-  /// `all` is size() times as long as `mine`, ordered by rank; parts of one owner or of two.
+  /// `all` is size() times as long as `mine`, ordered by rank; `mine` may be this rank's part of
+  /// it.
   virtual Operation all_gather(SharedBytes mine, SharedBytes all) = 0;
   /// Block p of `mine` goes to rank p; block p of `theirs` is what rank p had for this one. Blocks
   /// are equally long.
   virtual Operation all_to_all(SharedBytes mine, SharedBytes theirs) = 0;
   virtual Operation barrier() = 0;
 };
+
+// For implementations: what both kinds require of their callers. Throw usage.
+
+void require_gatherable(std::size_t mine, std::size_t all, int ranks);
+void require_exchangeable(std::size_t mine, std::size_t theirs, int ranks);
+/// `elements` as a count of MPI.
+int require_countable(std::size_t elements);
 
 }  // namespace forebay

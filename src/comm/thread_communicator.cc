@@ -13,6 +13,7 @@
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/thread_file.hpp"
+#include "comm/thread_nonblocking.hpp"
 #include "comm/thread_remote_memory.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
@@ -284,6 +285,16 @@ std::unique_ptr<RemoteMemory> ThreadCommunicator::expose(Communicator& node, std
 
 std::unique_ptr<CommonFile> ThreadCommunicator::open_together(const std::string& path) {
   return std::make_unique<ThreadFile>(split(0, rank_), path);
+}
+
+std::unique_ptr<NonblockingCollectives> ThreadCommunicator::nonblocking() {
+  std::shared_ptr<ThreadOperations> operations;
+  if (rank_ == 0) operations = make_thread_operations(size(), world_->ended());
+  const std::shared_ptr<ThreadOperations> mine = operations;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    operations = *static_cast<const std::shared_ptr<ThreadOperations>*>(shown[0]);
+  });
+  return thread_nonblocking(std::move(operations), rank_);
 }
 
 void ThreadCommunicator::send_notice(int to, Bytes message) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <hwloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "core/number_text.hpp"
+#include "core/topology.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -23,58 +23,6 @@ namespace {
 
 constexpr std::string_view kCoresPrefix = "cores:";
 constexpr std::uint64_t kMaxCore = 65'535;
-
-// hwloc's view of the machine. Loading it reads many small files, so it is made only when needed.
-class Topology {
- public:
-  Topology() {
-    if (hwloc_topology_init(&topology_) != 0) fail("created");
-    if (hwloc_topology_load(topology_) != 0) {
-      hwloc_topology_destroy(topology_);
-      fail("loaded");
-    }
-  }
-  ~Topology() { hwloc_topology_destroy(topology_); }
-  Topology(const Topology&) = delete;
-  Topology& operator=(const Topology&) = delete;
-
-  hwloc_topology_t get() const { return topology_; }
-
- private:
-  [[noreturn]] static void fail(const char* step) {
-    throw Error(ErrorKind::io, fmt::format("the machine's topology cannot be {} (hwloc)", step),
-                "use the placement 'shared'");
-  }
-
-  hwloc_topology_t topology_ = nullptr;
-};
-
-class CpuSet {
- public:
-  CpuSet() : bitmap_(hwloc_bitmap_alloc()) {
-    if (bitmap_ == nullptr) throw std::bad_alloc();
-  }
-  ~CpuSet() { hwloc_bitmap_free(bitmap_); }
-  CpuSet(const CpuSet&) = delete;
-  CpuSet& operator=(const CpuSet&) = delete;
-
-  hwloc_bitmap_t get() const { return bitmap_; }
-
- private:
-  hwloc_bitmap_t bitmap_;
-};
-
-std::vector<int> available_cores(const Topology& topology) {
-  const CpuSet set;
-  if (hwloc_get_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_PROCESS) != 0) {
-    hwloc_bitmap_copy(set.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
-  }
-  std::vector<int> cores;
-  for (int i = hwloc_bitmap_first(set.get()); i != -1; i = hwloc_bitmap_next(set.get(), i)) {
-    cores.push_back(i);
-  }
-  return cores;
-}
 
 void require_available(const std::vector<int>& wanted, const std::vector<int>& available) {
   for (const int core : wanted) {
@@ -123,7 +71,12 @@ std::string Placement::to_text() const {
   return fmt::format("{}{}", kCoresPrefix, fmt::join(cores, ","));
 }
 
-std::vector<int> available_cores() { return available_cores(Topology()); }
+Placement Placement::of(const CorePlan& plan, Component component) {
+  const auto cores = plan.of(component);
+  return {.cores = {cores.begin(), cores.end()}};
+}
+
+std::vector<int> available_cores() { return Topology().available(); }
 
 int numa_node_of_this_process() {
   try {
@@ -142,7 +95,7 @@ int numa_node_of_this_process() {
 void place_this_thread(const Placement& placement) {
   if (placement.cores.empty()) return;
   const Topology topology;
-  require_available(placement.cores, available_cores(topology));
+  require_available(placement.cores, topology.available());
   const CpuSet set;
   for (const int core : placement.cores) hwloc_bitmap_set(set.get(), static_cast<unsigned>(core));
   if (hwloc_set_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_THREAD) != 0) {

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "forebay/placement.hpp"
+
 namespace forebay {
 
 struct Placement {
@@ -25,6 +27,8 @@ struct Placement {
 
   /// Reads "shared" or "cores:LIST". Throws usage.
   static Placement parse(std::string_view text);
+  /// That of the threads of one component.
+  static Placement of(const CorePlan& plan, Component component);
   std::string to_text() const;
   bool operator==(const Placement&) const = default;
 };

@@ -16,6 +16,9 @@
 namespace forebay {
 namespace {
 
+/// Numbers of tracks begin where those of threads have ended: above the kernel's largest.
+constexpr int kFirstTrack = 1 << 23;
+
 int this_thread_id() {
   thread_local const int id = static_cast<int>(::gettid());
   return id;
@@ -63,6 +66,23 @@ void Trace::add_counter(const char* name, double value) {
        .value = value,
        .thread = this_thread_id(),
        .kind = Kind::counter});
+}
+
+int Trace::add_track(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const int track = kFirstTrack + tracks_++;
+  thread_names_[track] = name;
+  return track;
+}
+
+void Trace::add_span_to(int track, const char* name, std::int64_t begin_ns, std::int64_t end_ns) {
+  add({.name = name,
+       .begin_ns = begin_ns,
+       .duration_ns = end_ns - begin_ns,
+       .number = 0,
+       .value = 0,
+       .thread = track,
+       .kind = Kind::span});
 }
 
 void Trace::add(const Event& event) {

@@ -74,4 +74,11 @@ unsigned choose_workers(unsigned wanted, int ranks, unsigned most) {
   return std::clamp(cores / static_cast<unsigned>(std::max(ranks, 1)), 1U, std::max(most, 1U));
 }
 
+unsigned choose_workers(unsigned wanted, const Placement& placement, int ranks, unsigned most) {
+  if (wanted == 0 && !placement.cores.empty()) {
+    return static_cast<unsigned>(std::min<std::size_t>(placement.cores.size(), std::max(most, 1U)));
+  }
+  return choose_workers(wanted, ranks, most);
+}
+
 }  // namespace forebay

@@ -64,5 +64,7 @@ class WorkerPool {
 /// `wanted`, or where the user leaves the number to us (0): one thread a core that is left for this
 /// process when `ranks` of its kind share them, at least one and at most `most`. Local.
 unsigned choose_workers(unsigned wanted, int ranks, unsigned most);
+/// Likewise where the threads are placed: one a core of theirs.
+unsigned choose_workers(unsigned wanted, const Placement& placement, int ranks, unsigned most);
 
 }  // namespace forebay

@@ -17,9 +17,9 @@ DecodeLine::DecodeLine(std::unique_ptr<DecodePool> pool, BatchSource& source, un
                        Trace* trace)
     : pool_(std::move(pool)), source_(source), ahead_(ahead), trace_(trace) {}
 
-void DecodeLine::start() {
+void DecodeLine::start(const Placement& placement) {
   thread_ =
-      HelperThread("fb-decode", Placement{}, [this](const std::stop_token& stop) { live(stop); });
+      HelperThread("fb-decode", placement, [this](const std::stop_token& stop) { live(stop); });
 }
 
 void DecodeLine::stop() {

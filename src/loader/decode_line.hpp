@@ -61,7 +61,7 @@ class DecodeLine {
   DecodeLine(const DecodeLine&) = delete;
   DecodeLine& operator=(const DecodeLine&) = delete;
 
-  void start();
+  void start(const Placement& placement = {});
   /// Ends the thread, at most one sample later. Idempotent.
   void stop();
 

@@ -28,12 +28,12 @@ void decode_sample(const Codec& codec, const Sample& sample,
 }
 
 DecodePool::DecodePool(std::shared_ptr<const Codec> codec, Undecodable undecodable,
-                       unsigned threads, std::size_t kept)
+                       unsigned threads, std::size_t kept, const Placement& placement)
     : codec_(std::move(codec)),
       schema_(codec_, &codec_->schema()),
       undecodable_(undecodable),
       memory_(std::make_shared<ArrayPool>(kept)),
-      workers_("fb-decode", threads) {}
+      workers_("fb-decode", threads, placement) {}
 
 void DecodePool::decode(Delivery& delivery) {
   auto arrays = std::make_shared<DecodedArrays>(schema_, delivery.samples.size(), *memory_);

@@ -32,7 +32,7 @@ class DecodePool {
   /// `threads`: the caller of decode() among them. Up to `kept` batches have memory that is used
   /// again.
   DecodePool(std::shared_ptr<const Codec> codec, Undecodable undecodable, unsigned threads,
-             std::size_t kept);
+             std::size_t kept, const Placement& placement = {});
 
   /// Sets arrays and skipped of `delivery`, and takes those that are skipped out of its samples.
   /// Throws corrupt or unsupported for a sample that does not decode, unless those are skipped;

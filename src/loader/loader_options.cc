@@ -7,6 +7,7 @@
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "forebay/placement.hpp"
 #include "loader/option_table.hpp"
 
 namespace forebay {
@@ -84,6 +85,11 @@ void require_range(std::string_view option, bool holds, Number value) {
   throw Error(ErrorKind::usage, fmt::format("{} is {}", option, value),
               fmt::format("roots go up to {}, buffers from 1 to {}, timeouts from 1 ms to a year",
                           kMostRoots, kMostBuffers));
+}
+
+std::string checked_placement(std::string_view text) {
+  require_placement_policy(text);
+  return std::string(text);
 }
 
 // The lambdas keep reading and writing of one option beside each other.
@@ -192,6 +198,11 @@ const std::array kEntries = {
                       static_cast<unsigned>(parse_count(t, "decode-ahead", 0, kMostDecodeAhead));
                 },
                 [](const LoaderOptions& o) { return std::to_string(o.decode_ahead); }},
+    OptionEntry{{"placement", "POLICY",
+                 "cores of the loader's threads: shared (default), partition, cores:LIST, or lists "
+                 "as in progress:0/io:1/decode:2-3"},
+                [](LoaderOptions& o, std::string_view t) { o.placement = checked_placement(t); },
+                [](const LoaderOptions& o) { return o.placement; }},
     OptionEntry{{"undecodable", "NAME",
                  "samples that do not decode: fail (default), or skip (shorter batches), with "
                  "--decode"},

@@ -207,6 +207,7 @@ std::string Pipeline::explain() const {
       facts_.entries, options_.batch, comm_->size(), order_text(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
   if (line_) text += decoding_text();
+  if (cores_ != CorePlan()) text += fmt::format("; {}", cores_.explain());
   return text;
 }
 

@@ -22,6 +22,7 @@
 #include "core/placement.hpp"
 #include "core/process_usage.hpp"
 #include "forebay/loader.hpp"
+#include "forebay/placement.hpp"
 #include "forebay/trace.hpp"
 #include "loader/decode_line.hpp"
 #include "loader/delivery.hpp"
@@ -76,6 +77,8 @@ class Pipeline : private BatchSource {
   std::uint64_t budget_beside_arrays() const;
   /// and the index of that: for its buffers.
   std::uint64_t buffer_budget() const;
+
+  Placement placement_of(Component component) const { return Placement::of(cores_, component); }
 
   // The order, as the derived class has it. Called in this order.
 
@@ -145,11 +148,12 @@ class Pipeline : private BatchSource {
   LoaderStatistics figures_;  ///< the consumer's part
   std::shared_ptr<FailureBoard> board_;
   /// Last, so that it ends before what it uses; and what uses it before it.
-  std::unique_ptr<ProgressThread> progress_;
+  std::shared_ptr<ProgressThread> progress_;
 
  private:
   void open(Communicator& comm);
   void connect(Communicator& comm);
+  void place();
   void recognize();
   void adapt_to_thread_level();
   void require_threads_for_mpiio() const;
@@ -190,6 +194,7 @@ class Pipeline : private BatchSource {
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
 
+  CorePlan cores_;  ///< of this rank's threads
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
   std::shared_ptr<EndSignal> end_signal_;

@@ -50,12 +50,14 @@ std::uint64_t Pipeline::budget_beside_arrays() const { return setup_.stage_bytes
 
 void Pipeline::start_decoding() {
   collectively(*comm_, [&] {
-    const unsigned threads = choose_workers(options_.decode_threads, node_->size(), kMostThreads);
+    const Placement placement = placement_of(Component::decode);
+    const unsigned threads =
+        choose_workers(options_.decode_threads, placement, node_->size(), kMostThreads);
     auto pool = std::make_unique<DecodePool>(codec_, options_.undecodable, threads,
-                                             std::size_t{decode_ahead_} + 1);
+                                             std::size_t{decode_ahead_} + 1, placement);
     BatchSource& source = *this;
     line_ = std::make_unique<DecodeLine>(std::move(pool), source, decode_ahead_, trace_);
-    line_->start();
+    line_->start(placement);
   });
 }
 

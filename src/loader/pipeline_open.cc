@@ -93,7 +93,9 @@ int place_in(const std::vector<int>& values, int value) {
 
 /// All that decides who gets which sample when, also where a run to resume has stopped.
 std::string settings_text(const LoaderOptions& options) {
-  std::string text = options.to_text();
+  LoaderOptions common = options;
+  common.placement = LoaderOptions().placement;  // of each rank's own
+  std::string text = common.to_text();
   if (options.first_iteration > 0) {
     text += fmt::format(",resumed at iteration {} in epoch {}", options.first_iteration,
                         options.first_epoch);
@@ -152,6 +154,7 @@ void Pipeline::connect(Communicator& comm) {
   node_ = comm_->split_by_node();
   board_ = std::make_shared<FailureBoard>(comm_, node_);
   end_signal_ = std::make_shared<EndSignal>(comm_, board_);
+  place();
   recognize();
   collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size(), format_.empty()); });
   group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
@@ -164,6 +167,12 @@ void Pipeline::connect(Communicator& comm) {
   if (setup_.locate == Locate::handoff || setup_.locate == Locate::scatter) {
     roots_->carry_messages();
   }
+}
+
+// Readers know only the options: they find there what was decided.
+void Pipeline::place() {
+  cores_ = plan_cores(*comm_, options_.placement);
+  options_.placement = cores_.to_text();
 }
 
 // Other nodes may see other files: what they are is settled by one rank.
@@ -211,7 +220,7 @@ void Pipeline::start_progress() {
       setup_.stagger != kNoStagger && options_.stagger_by == StaggerBy::ticket;
   const bool wanted = board_->several_nodes() || serves_tickets || setup_.collective;
   if (!comm_->concurrent() || !wanted) return;
-  progress_ = std::make_unique<ProgressThread>();
+  progress_ = progress_thread(placement_of(Component::progress));
   notices_ = progress_->add([board = board_] {
     board->poll();
     return false;

@@ -23,6 +23,7 @@ void Pipeline::start() {
                         .data = data_,
                         .turns = std::move(turns),
                         .reader = nullptr,
+                        .placement = placement_of(Component::io),
                         .trace = trace_};
   parts.reader = make_reader(*list, *parts.turns);
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);

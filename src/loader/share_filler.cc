@@ -51,6 +51,8 @@ class ShareFiller::Work {
     parts_.comm->set_interrupt([this] { check(); });
   }
 
+  const Placement& placement() const { return parts_.placement; }
+
   void run() {
     try {
       fill_all();
@@ -208,7 +210,7 @@ ShareFiller::ShareFiller(ShareFillerParts parts, bool here)
   if (here) {
     work_->run_here();
   } else {
-    thread_ = HelperThread("fb-fill", Placement{},
+    thread_ = HelperThread("fb-fill", work_->placement(),
                            [work = work_](const std::stop_token&) { work->run(); });
   }
 }

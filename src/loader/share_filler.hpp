@@ -34,7 +34,8 @@ struct ShareFillerParts {
   std::shared_ptr<Stage> stage;  ///< of this rank alone
   std::shared_ptr<LoadFeed> feed;
   std::shared_ptr<OpenedLoads> loads;  ///< is told of each filling
-  Trace* trace = nullptr;              ///< not touched any more after leave()
+  Placement placement;
+  Trace* trace = nullptr;  ///< not touched any more after leave()
 };
 
 /// Local but for the constructor, as its thread works with those of all other ranks.

@@ -159,13 +159,14 @@ void SharedPipeline::started() {
                                                            .stage = stage_,
                                                            .feed = feed_,
                                                            .loads = loads_,
+                                                           .placement = placement_of(Component::io),
                                                            .trace = trace_},
                                           !comm_->concurrent());
   buffer_.emplace(exchange_,
                   ReadBufferOptions{.bytes = memory_.ring_bytes,
                                     .blocks = memory_.ring_blocks,
                                     .patience = patience_with_loads(),
-                                    .placement = {},
+                                    .placement = placement_of(Component::io),
                                     .trace = trace_},
                   source());
 }

@@ -166,7 +166,8 @@ BulkOptions bulk_options(const LoaderOptions& options, std::stop_token stop) {
           .request_bytes = options.request_bytes,
           .direct = options.direct,
           .timeout = options.timeout,
-          .stop = std::move(stop)};
+          .stop = std::move(stop),
+          .placement = Placement::of(CorePlan::parse(options.placement), Component::io)};
 }
 
 }  // namespace forebay

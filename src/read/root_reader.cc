@@ -119,9 +119,10 @@ void RootReader::Work::end_with(const Error& error) {
 
 RootReader::RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
     : stage_(parts.stage), end_signal_(end_signal), path_(parts.path) {
+  const Placement placement = parts.placement;
   work_ = std::make_shared<Work>(std::move(parts), std::move(end_signal));
   thread_ =
-      HelperThread("fb-read", Placement{}, [work = work_](const std::stop_token&) { work->run(); });
+      HelperThread("fb-read", placement, [work = work_](const std::stop_token&) { work->run(); });
 }
 
 void RootReader::stop(std::chrono::milliseconds limit) {

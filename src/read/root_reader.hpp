@@ -38,6 +38,7 @@ struct RootReaderParts {
   std::shared_ptr<const void> data;  ///< the data set: what the reader refers to
   std::unique_ptr<Turns> turns;
   std::unique_ptr<PieceReader> reader;
+  Placement placement;
   Trace* trace = nullptr;  ///< not touched any more once a stop was requested
 };
 

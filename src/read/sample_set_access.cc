@@ -143,13 +143,15 @@ std::string SampleSetAccess::describe() const {
 }
 
 std::unique_ptr<PieceReader> SampleSetAccess::make_reader(const ReaderSite& site) {
+  const Placement placement = Placement::of(CorePlan::parse(options_.placement), Component::decode);
   const unsigned threads =
-      choose_workers(options_.decode_threads, site.node_ranks, kMostDecodeThreads);
+      choose_workers(options_.decode_threads, placement, site.node_ranks, kMostDecodeThreads);
   return std::make_unique<SampleSetReader>(SampleSetParts{.source = source_.get(),
                                                           .bulk = std::move(bulk_),
                                                           .gap_bytes = site.gap_bytes,
                                                           .private_bytes = site.private_bytes,
-                                                          .threads = threads},
+                                                          .threads = threads,
+                                                          .placement = placement},
                                            site.list, site.stage, site.root, site.turns);
 }
 

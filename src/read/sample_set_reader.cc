@@ -44,7 +44,7 @@ SampleSetReader::SampleSetReader(SampleSetParts parts, ReadingList& list, Stage&
       in_place_(parts_.source->packed()),
       scratch_is_it_(is_one_decoded_field(*parts_.source)),
       decodes_(has_decoded_fields(*parts_.source)),
-      pool_("fb-decode", in_place_ ? 1 : parts_.threads),
+      pool_("fb-decode", in_place_ ? 1 : parts_.threads, parts_.placement),
       list_(list),
       stage_(stage),
       root_(root),

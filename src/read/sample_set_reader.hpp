@@ -40,6 +40,7 @@ struct SampleSetParts {
   std::uint64_t gap_bytes = 0;
   std::uint64_t private_bytes = 0;  ///< memory for what is read and decoded beside the stage
   unsigned threads = 1;             ///< that decode, the reading thread among them
+  Placement placement;              ///< of the others
 };
 
 /// All references must outlive it.

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/placement.hpp"
 #include "forebay/storage.hpp"
 
 namespace forebay {
@@ -41,6 +42,8 @@ struct BulkOptions {
   std::chrono::milliseconds timeout{0};
   /// Asked to stop, read() throws cancelled within about a second; not kept by mmap either.
   std::stop_token stop = {};
+  /// Of threads that an engine starts.
+  Placement placement = {};
 };
 
 /// What was asked of the operating system; the mmap engine counts its copies.

@@ -28,7 +28,7 @@ PreadBulkReader::PreadBulkReader(std::shared_ptr<const File> file, const BulkOpt
   if (depth_ == 1 && !may_give_up(options)) return;
   crew_ = std::make_shared<ReadCrew>(file_, options);
   for (unsigned i = 0; i < depth_; ++i) {
-    threads_.emplace_back(fmt::format("fb-io-{}", i), Placement{},
+    threads_.emplace_back(fmt::format("fb-io-{}", i), options.placement,
                           [crew = crew_](const std::stop_token& stop) { crew->work(stop); });
   }
 }

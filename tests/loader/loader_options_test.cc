@@ -25,7 +25,7 @@ TEST(LoaderOptions, ReadsAndWritesOneText) {
       "batch=256,coalesce=4,strategy=lmm,engine=pread,roots=2,buffers=3,stage-bytes=64MiB,"
       "codec=raw,schema=\"image:u8[3x32x32],label:i32[]\",decode=on,decode-threads=3,decode-ahead="
       "1,"
-      "undecodable=skip,timeout=5s";
+      "placement=\"progress:0/io:1,3\",undecodable=skip,timeout=5s";
   const LoaderOptions options = LoaderOptions::parse(text);
   EXPECT_EQ(options.batch, 256U);
   EXPECT_EQ(options.coalesce, 4U);

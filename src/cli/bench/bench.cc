@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <span>
 #include <string>
 
 #include "cli/bench/load_bench.hpp"
 #include "cli/bench/load_results.hpp"
 #include "cli/bench/read_bench.hpp"
 #include "cli/bench/read_results.hpp"
+#include "cli/bench/sync_command.hpp"
+#include "cli/bench/write_results.hpp"
 #include "cli/commands.hpp"
 #include "cli/loader_flags.hpp"
 #include "cli/mpi_main.hpp"
@@ -17,7 +18,6 @@
 #include "comm/agreement.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
-#include "storage/atomic_file.hpp"
 
 namespace forebay {
 namespace {
@@ -27,20 +27,6 @@ using bench::ComputeBy;
 using bench::LoadOptions;
 using bench::ReadOptions;
 using bench::ReadResults;
-
-/// To the file at `json_path` if there is one, and as `text` unless standard output has the JSON.
-void write(const nlohmann::ordered_json& json, const std::string& text,
-           const std::string& json_path) {
-  if (json_path == "-") return print_json(json);
-  if (!json_path.empty()) {
-    const std::string line =
-        json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    AtomicFile file(json_path);
-    file.write(std::as_bytes(std::span(line)));
-    file.commit();
-  }
-  fmt::print("{}", text);
-}
 
 int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
   std::string strategies;
@@ -55,7 +41,7 @@ int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& optio
   collectively(*comm, [&] {
     if (comm->rank() != 0) return;
     const auto json = to_json(results);
-    write(json, bench::to_text(json), options.json);
+    bench::write_results(json, bench::to_text(json), options.json);
     flush_output();
   });
   return 0;
@@ -74,7 +60,7 @@ int run_load(const std::shared_ptr<Communicator>& comm, const LoadOptions& optio
   collectively(*comm, [&] {
     if (comm->rank() != 0) return;
     const auto json = to_json(results);
-    write(json, bench::load_table(json), options.json);
+    bench::write_results(json, bench::load_table(json), options.json);
     flush_output();
   });
   return 0;
@@ -187,11 +173,12 @@ void add_train(CLI::App& bench) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "Measure: read, load, train");
+  CLI::App* command = app.add_subcommand("bench", "Measure: read, load, train, sync");
   command->require_subcommand(1);
   add_read(*command);
   add_load(*command);
   add_train(*command);
+  bench::add_sync_command(*command);
 }
 
 }  // namespace forebay

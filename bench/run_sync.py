@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+"""Measures gradient synchronization on the emulated accelerator: chapter 6 of paper 002.
+
+  bench/run_sync.py --build build/release                            all of it: hours on two cores
+  bench/run_sync.py --sections weak nets --nets resnet50 googlenet   a part
+  bench/run_sync.py --page docs/results/sync.md                      the page from what is there
+
+Every cell is one run of `forebay bench sync` under the launcher, its strategies interleaved, or one
+run of a peer (bench/peers). Results go into one JSON file, which is whole after each cell; a cell
+that is already in the file is not measured again. A cell that fails is listed, the others go on, and
+the exit status is 1.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+
+import machine
+import sync_page
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_STRATEGIES = "negotiate,gs,nbcs,scp,topo,scp-topo"
+SECTIONS = ("weak", "strong", "contention", "cycles", "input", "nets", "peers")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One run; `x` is where its section puts it. A peer is a script of bench/peers."""
+    section: str
+    x: str
+    net: str
+    ranks: int
+    batch: int
+    strategies: str = _STRATEGIES
+    input: str = "real"
+    threads: int = 2
+    cycle_ms: float = 5
+    peer: str = ""
+
+    def text(self):
+        return " ".join(str(value) for value in dataclasses.astuple(self) if value != "")
+
+
+def cells(options):
+    net, most, cores = options.nets[0], options.ranks, os.cpu_count()
+    batch, threads = options.batch, max(2, cores)
+    ranks = [count for count in (1, 2, 4, 8) if count <= most]
+    yield from (Cell("weak", f"{count}", net, count, batch) for count in ranks)
+    yield from (Cell("strong", f"{count}", net, count, batch * most // count) for count in ranks)
+    yield from (Cell("contention", f"{count}", net, most, batch, threads=count)
+                for count in sorted({1, 2, cores, 2 * cores}))
+    yield from (Cell("cycles", f"{cycle:g}", net, most, batch, cycle_ms=cycle,
+                     strategies="negotiate,gs,nbcs,topo", threads=threads)
+                for cycle in (1, 2.5, 5, 10))
+    yield from (Cell("input", kind, net, most, batch, input=kind, threads=threads)
+                for kind in ("real", "synthetic", "none"))
+    yield from (Cell("nets", name, name, most, batch, threads=threads) for name in options.nets)
+    for name in options.nets:
+        for count in (1, threads):
+            for peer in ("", "ddp_gloo", "horovod_torch"):
+                yield Cell("peers", f"{name}, {count} input threads", name, most, batch,
+                           "blocking,negotiate,topo,scp-topo" if not peer else "", threads=count,
+                           peer=peer)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release", help="build tree with the programs")
+    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
+    parser.add_argument("--output", help="results (default: BUILD/bench/sync.json)")
+    parser.add_argument("--page", help="write the tables to this file (default: standard output)")
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--nets", nargs="+", default=sync_page.NETS)
+    parser.add_argument("--ranks", type=int, default=4, help="the most (default 4)")
+    parser.add_argument("--batch", type=int, default=16, help="images of a rank and step")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--time-scale", type=float, default=4,
+                        help="factor of the device's times: two cores decode for a slow device only")
+    parser.add_argument("--shrink", type=int, default=16,
+                        help="one of so many numbers of a gradient is summed: cores do it here")
+    parser.add_argument("--peer-python", default="/usr/bin/python3",
+                        help="with torch, and horovod for its peer")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds a cell")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
+    return parser.parse_args()
+
+
+class Failed(Exception):
+    pass
+
+
+class Measuring:
+
+    def __init__(self, options):
+        self.options = options
+        self.build = os.path.abspath(options.build)
+        self.output = options.output or os.path.join(self.build, "bench", "sync.json")
+        self.results, self.failures = [], []
+        if os.path.exists(self.output):
+            with open(self.output, encoding="utf-8") as file:
+                self.results = json.load(file)["cells"]
+
+    def _run(self, words, environment=None):
+        done = subprocess.run(words, capture_output=True, text=True, check=False,
+                              timeout=self.options.timeout,
+                              env={**os.environ, **(environment or {})})
+        if done.returncode != 0:
+            raise Failed((done.stderr.strip().splitlines() or ["no message"])[-1])
+        return json.loads(done.stdout.strip().splitlines()[-1])
+
+    def _network_flags(self, cell):
+        return ["--net", cell.net, "--batch", str(cell.batch), "--time-scale",
+                str(self.options.time_scale), "--shrink", str(self.options.shrink)]
+
+    def _training_flags(self, cell):
+        return ["--steps", str(self.options.steps), "--warmup", str(self.options.warmup),
+                "--repetitions", str(self.options.repetitions), "--input", cell.input,
+                "--input-threads", str(cell.threads)]
+
+    def measure(self, cell):
+        command = [os.path.join(self.build, "src", "forebay"), "bench", "sync"]
+        launcher = [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(cell.ranks)]
+        if not cell.peer:
+            result = self._run([*launcher, *command, *self._network_flags(cell),
+                                *self._training_flags(cell), "--strategy", cell.strategies,
+                                "--cycle", f"{round(cell.cycle_ms * 1000)}us", "--json", "-"])
+            result.pop("runs")
+            return result
+        operations = os.path.join(self.build, "bench", "operations.json")
+        os.makedirs(os.path.dirname(operations), exist_ok=True)
+        with open(operations, "w", encoding="utf-8") as file:
+            subprocess.run([*command, *self._network_flags(cell), "--operations"], stdout=file,
+                           check=True)
+        script = os.path.join(_ROOT, "bench", "peers", f"{cell.peer}.py")
+        return self._run([*launcher, self.options.peer_python, "-B", script, operations,
+                          *self._training_flags(cell)],
+                         {"HOROVOD_CYCLE_TIME": f"{cell.cycle_ms:g}"})
+
+    def write(self):
+        results = {"bench": "sync matrix", "date": time.strftime("%Y-%m-%d"),
+                   "machine": machine.describe(self.build, f"mpiexec.{self.options.mpi}"),
+                   "options": {name: getattr(self.options, name) for name in (
+                       "ranks", "batch", "steps", "warmup", "repetitions", "time_scale", "shrink")},
+                   "failures": self.failures, "cells": self.results}
+        os.makedirs(os.path.dirname(os.path.abspath(self.output)), exist_ok=True)
+        with open(self.output + ".part", "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+            file.write("\n")
+        os.replace(self.output + ".part", self.output)
+        return results
+
+    def run(self):
+        known = {result["cell"] for result in self.results}
+        wanted = [cell for cell in cells(self.options)
+                  if cell.section in self.options.sections and cell.text() not in known]
+        for number, cell in enumerate(wanted, 1):
+            print(f"[{number}/{len(wanted)}] {cell.text()}", file=sys.stderr)
+            if self.options.dry_run:
+                continue
+            try:
+                self.results.append({"cell": cell.text(), **dataclasses.asdict(cell),
+                                     "load": machine.load_average(),
+                                     "result": self.measure(cell)})
+            except (Failed, subprocess.SubprocessError, OSError, ValueError) as error:
+                self.failures.append(f"{cell.text()}: {error}")
+                print(f"  failed: {error}", file=sys.stderr)
+            self.write()
+
+
+def main():
+    options = parse_arguments()
+    measuring = Measuring(options)
+    measuring.run()
+    if not options.dry_run:
+        page = sync_page.page(measuring.write())
+        if options.page:
+            with open(options.page, "w", encoding="utf-8") as file:
+                file.write(page)
+        else:
+            print(page)
+    sys.exit(1 if measuring.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+// What hwloc knows of the machine. Loading it reads many small files: made only when needed.
+#pragma once
+
+#include <hwloc.h>
+
+#include <string>
+#include <vector>
+
+namespace forebay {
+
+/// The hardware threads of one core that may be used, ascending (operating system numbers).
+using CoreThreads = std::vector<int>;
+
+class Topology {
+ public:
+  /// This machine. Throws io.
+  Topology();
+  /// A machine that does not exist, as hwloc describes them: "package:2 core:4 pu:2".
+  explicit Topology(const std::string& synthetic);
+  ~Topology() { hwloc_topology_destroy(topology_); }
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  hwloc_topology_t get() const { return topology_; }
+
+  /// The hardware threads on which this process may run, ascending.
+  std::vector<int> available() const;
+  /// Those of `available`, by the cores that they belong to; neighbours share caches and memory.
+  std::vector<CoreThreads> cores(const std::vector<int>& available) const;
+
+ private:
+  hwloc_topology_t topology_ = nullptr;
+};
+
+/// A set of hardware threads.
+class CpuSet {
+ public:
+  CpuSet();
+  ~CpuSet() { hwloc_bitmap_free(bitmap_); }
+  CpuSet(const CpuSet&) = delete;
+  CpuSet& operator=(const CpuSet&) = delete;
+
+  hwloc_bitmap_t get() const { return bitmap_; }
+  std::vector<int> numbers() const;
+
+ private:
+  hwloc_bitmap_t bitmap_;
+};
+
+}  // namespace forebay

@@ -1,0 +1,109 @@
+// Transfers through buffers of a fixed size that are used again and again.
+//
+//   transfers   |  A: conv1 conv2 fc  |  B: 3 buffers long        |  C: barrier |
+//   pieces      |          0          |    1    |    2    |   3   |      4      |
+//   lanes                first          second     first    second     first
+//
+// Piece n goes through lane n mod the number of lanes, so that ranks move through each lane in the
+// same order whatever is ready when. Pieces start and end in their order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "comm/nonblocking.hpp"
+#include "forebay/communicator.hpp"
+#include "sync/pace.hpp"
+#include "sync/summation.hpp"
+#include "sync/tensor_timeline.hpp"
+#include "sync/transfer_line.hpp"
+
+namespace forebay {
+
+class BufferedLine final : public TransferLine {
+ public:
+  /// Collective. A piece is at most `sums.largest` bytes long, and `sums.lanes` of them are on
+  /// their way at the same time.
+  BufferedLine(Communicator& comm, const SummationOptions& sums, Trace* trace,
+               SyncStatistics& statistics);
+
+  /// One half sentence: how numbers are summed, and why.
+  std::string explain() const { return summations_.explain(); }
+
+  Number start(Transfer transfer) override;
+  std::chrono::microseconds step() override;
+  bool idle() const override { return moving_.empty() || moving_.size() == complete_ - first_; }
+  Number complete() const override { return complete_; }
+  void hold() override { holding_ = true; }
+  std::vector<std::shared_ptr<Request>> release(std::span<const Number> without) override;
+
+ private:
+  struct Moving {
+    Transfer transfer = {};
+    std::uint64_t bytes = 0;           ///< of all parts; of one block of an allgather
+    std::uint64_t started = 0;         ///< bytes that have come into a buffer
+    bool cut = false;                  ///< all of it has
+    std::vector<std::byte> kept = {};  ///< what was complete while the line held
+    std::uint64_t kept_from = 0;
+    TensorTimes times = {};
+  };
+  struct Piece {
+    Number transfer = 0;
+    std::uint64_t first = 0;  ///< byte of the transfer
+    std::uint64_t bytes = 0;
+    bool last = false;
+  };
+  /// Sums have memory of their own; what is not a sum goes through this one's.
+  struct Lane {
+    Summation* sum = nullptr;
+    std::unique_ptr<NonblockingCollectives> collectives;
+    std::shared_ptr<std::vector<std::byte>> memory;
+    NonblockingCollectives::Operation operation;
+    Piece piece;
+    bool busy = false;
+    bool sums = false;
+    bool done = false;
+    std::int64_t begin_ns = 0;
+  };
+
+  Lane& lane_of(std::uint64_t piece) { return lanes_[piece % lanes_.size()]; }
+  void move_lanes();
+  bool finish_piece();
+  bool start_piece();
+  Piece cut();
+  void begin(Lane& lane, Moving& moving);
+  std::span<std::byte> room_of(Lane& lane, const Transfer& transfer);
+  void start_operation(Lane& lane, const Transfer& transfer);
+  void copy_in(std::span<std::byte> room, const Moving& moving, const Piece& piece) const;
+  void take_out(Lane& lane, Moving& moving);
+  void keep_or_write_out(std::span<const std::byte> sums, Moving& moving, const Piece& piece);
+  void write_out(std::span<const std::byte> sums, const Moving& moving, const Piece& piece) const;
+  void spread(std::span<const std::byte> blocks, const Moving& moving, const Piece& piece) const;
+  void hand_out_complete();
+  void hand_out(Moving& moving);
+  Moving& at(Number number) { return moving_[number - first_]; }
+  std::uint64_t longest_piece(const Transfer& transfer) const;
+
+  Summations summations_;
+  SyncStatistics& statistics_;
+  TensorTimeline timeline_;
+  int rank_;
+  int ranks_;
+
+  std::deque<Moving> moving_;  ///< oldest first
+  Number first_ = 0;           ///< of moving_
+  Number cutting_ = 0;         ///< the oldest that is not wholly in buffers
+  Number complete_ = 0;
+  bool holding_ = false;
+
+  std::vector<Lane> lanes_;
+  std::uint64_t next_piece_ = 0;
+  std::uint64_t done_pieces_ = 0;
+  Pace pace_;
+  std::chrono::microseconds rest_{0};  ///< that lanes ask for
+};
+
+}  // namespace forebay

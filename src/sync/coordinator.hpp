@@ -1,0 +1,70 @@
+// The table of rank 0: which ranks have asked for what (paper 002, 6.2.2).
+//
+//   name    rank 0  rank 1  rank 2
+//   conv1     x       x       x      -> complete: the next answer has it, checked
+//   fc        x       -       x      waits; a rank that has joined counts as one that has asked
+//
+// A tensor for which ranks have asked in different ways is answered with an error that names both.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sync/agreed_operation.hpp"
+
+namespace forebay {
+
+/// Of one thread. Times are nanoseconds of the steady clock.
+class Coordinator {
+ public:
+  Coordinator(int ranks, std::chrono::milliseconds stall_warning,
+              std::chrono::milliseconds stall_limit);
+
+  void take(int rank, const std::vector<AskedOperation>& asked, std::int64_t now_ns);
+  /// What has become complete since the last call, in the order in which it has; an operation
+  /// `join` at the end says that all ranks have joined, and that nobody has from now on.
+  std::vector<AgreedOperation> answer();
+
+  /// One line on what has waited for longer than the warning and was not told of before. Throws
+  /// communication for what has waited for longer than the limit.
+  std::optional<std::string> look_for_stalls(std::int64_t now_ns);
+  /// Reported so far.
+  std::uint64_t stalls() const { return stalls_; }
+  /// Between a tensor's first and its last rank, all in all.
+  double skew_seconds() const { return static_cast<double>(skew_ns_) * 1e-9; }
+
+  /// Forgets what was asked for, and who has joined.
+  void clear();
+
+ private:
+  struct Row {
+    std::vector<std::optional<Signature>> by_rank;
+    int asked = 0;
+    std::int64_t first_ns = 0;
+    bool complete = false;
+    bool warned = false;
+  };
+
+  void look_at(const std::string& name, Row& row, std::int64_t now_ns);
+  AgreedOperation agree(const Row& row) const;
+  std::string fault_of(const Row& row, const Signature& first) const;
+  std::string differences(const Row& row) const;
+  std::string missing(const Row& row) const;
+  bool is_complete(const Row& row) const;
+
+  int ranks_;
+  std::chrono::nanoseconds stall_warning_;
+  std::chrono::nanoseconds stall_limit_;
+  std::vector<char> joined_;
+  int joined_count_ = 0;
+  std::unordered_map<std::string, Row> rows_;
+  std::vector<std::string> complete_;  ///< names, in the order of completion
+  std::uint64_t stalls_ = 0;
+  std::int64_t skew_ns_ = 0;
+};
+
+}  // namespace forebay

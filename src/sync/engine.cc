@@ -1,0 +1,233 @@
+#include "sync/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "sync/make_agreement.hpp"
+#include "sync/sync_options.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How often the thread looks for failures of other ranks.
+constexpr milliseconds kBoardLooks{50};
+/// How long close() waits for what was started, and for the other ranks.
+constexpr std::chrono::minutes kClosePatience{10};
+constexpr std::string_view kJoinName = "forebay:join";
+constexpr std::string_view kCloseName = "forebay:close";
+
+/// Longer tensors than a buffer move in pieces, which should not be too small.
+SummationOptions summation_options(const SyncOptions& options) {
+  constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
+  constexpr std::uint64_t kLargestBuffer = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kWithoutFusion = std::uint64_t{64} << 20;
+  const std::uint64_t bytes = options.fusion_bytes == 0 ? kWithoutFusion : options.fusion_bytes;
+  return {.algorithm = options.algorithm,
+          .wire = options.wire,
+          .deterministic = options.deterministic,
+          .largest = std::clamp(bytes, kSmallestBuffer, kLargestBuffer),
+          .lanes = options.strategy == SyncStrategy::topo ? 2U : 1U};
+}
+
+}  // namespace
+
+SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& comm,
+                                           SyncOptions options)
+    : options_(std::move(options)),
+      exceptions_(std::uncaught_exceptions()),
+      names_(std::make_shared<NamesOnTheWay>()),
+      joined_(std::make_shared<std::atomic<bool>>(false)) {
+  check_options(*comm, options_);
+  comm_ = comm->split(0, comm->rank());
+  board_ = std::make_shared<FailureBoard>(comm_, comm_->split_by_node());
+  line_ = std::make_unique<BufferedLine>(*comm_, summation_options(options_), options_.trace,
+                                         counting_);
+  agreement_ = make_agreement(
+      {.options = options_, .comm = comm_, .line = *line_, .statistics = counting_, .wake = [this] {
+         registration_.wake();
+       }});
+  cores_ = plan_cores(*comm_, options_.placement);
+  thread_ = progress_thread(Placement::of(cores_, Component::progress));
+  registration_ = thread_->add([this] { return poll(); });
+}
+
+SyncEngine::Implementation::~Implementation() {
+  try {
+    if (!closed_ && std::uncaught_exceptions() > exceptions_) {
+      fail(Error(ErrorKind::communication, "a rank has ended its synchronization by an error",
+                 "look for the error of that rank"));
+    }
+    close();
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "synchronization ended: {}", error.what());
+  }
+  registration_ = {};
+}
+
+Agreement::Rest SyncEngine::Implementation::poll() {
+  if (ended_) return Agreement::kAnyRest;
+  try {
+    watch_board();
+    const Agreement::Rest rest = move_on();
+    publish();
+    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kBoardLooks);
+  } catch (const Error& error) {
+    end_all(error);
+  } catch (const std::exception& error) {
+    end_all(Error(ErrorKind::communication, fmt::format("synchronization failed: {}", error.what()),
+                  ""));
+  }
+  publish();
+  return Agreement::kAnyRest;
+}
+
+Agreement::Rest SyncEngine::Implementation::move_on() {
+  const auto complete = line_->complete();
+  const auto rest = std::min(agreement_->step(), line_->step());
+  ended_ = agreement_->closed();
+  // What has come may be what the agreement waits for.
+  return line_->complete() == complete ? rest : Agreement::Rest::zero();
+}
+
+void SyncEngine::Implementation::watch_board() {
+  board_->check();
+  const std::int64_t now = now_ns();
+  if (now < next_board_look_ns_) return;
+  next_board_look_ns_ = now + std::chrono::nanoseconds(kBoardLooks).count();
+  board_->poll();
+  board_->check();
+}
+
+/// The first failure of all ranks counts, not the one that this rank has come across.
+void SyncEngine::Implementation::end_all(const Error& error) {
+  ended_ = true;
+  board_->fail(error);
+  try {
+    board_->check();
+    names_->fail_all(error);
+    agreement_->fail(error);
+  } catch (const Error& first) {
+    names_->fail_all(first);
+    agreement_->fail(first);
+  }
+}
+
+void SyncEngine::Implementation::publish() {
+  const std::lock_guard lock(statistics_mutex_);
+  published_ = counting_;
+}
+
+SyncStatistics SyncEngine::Implementation::statistics() const {
+  SyncStatistics statistics;
+  {
+    const std::lock_guard lock(statistics_mutex_);
+    statistics = published_;
+  }
+  const ProcessUsage usage = thread_->usage();
+  statistics.thread_user_seconds = usage.user_seconds;
+  statistics.thread_system_seconds = usage.system_seconds;
+  statistics.thread_voluntary_switches = usage.voluntary_switches;
+  statistics.thread_involuntary_switches = usage.involuntary_switches;
+  return statistics;
+}
+
+std::string SyncEngine::Implementation::explain() const {
+  return fmt::format("{}: {}; {}; placement: {}", to_string(options_.strategy),
+                     agreement_->explain(), line_->explain(), cores_.explain());
+}
+
+SyncHandle SyncEngine::Implementation::start(Request request) {
+  if (closed_) {
+    throw Error(ErrorKind::usage,
+                fmt::format("tensor '{}' is started after close()", request.tensor.name),
+                "close the engine last");
+  }
+  if (*joined_) {
+    throw Error(ErrorKind::usage,
+                fmt::format("tensor '{}' is started after join()", request.tensor.name),
+                "wait for the handle of join() first");
+  }
+  request.state = std::make_shared<SyncHandle::State>();
+  const SyncHandle handle(request.state);
+  submit(std::move(request));
+  return handle;
+}
+
+void SyncEngine::Implementation::submit(Request request) {
+  if (!names_->add(request.tensor.name, request.state)) return;
+  request.submitted_ns = now_ns();
+  if (agreement_->submit(std::make_shared<Request>(std::move(request)))) registration_.wake();
+}
+
+SyncHandle SyncEngine::Implementation::join() {
+  Request request{.operation = SyncOperation::join,
+                  .tensor = {.name = std::string(kJoinName)},
+                  .state = std::make_shared<SyncHandle::State>()};
+  const SyncHandle handle(request.state);
+  if (joined_->exchange(true)) {
+    throw Error(ErrorKind::usage, "join() while a join() is on its way", "wait for its handle");
+  }
+  request.state->on_end = [joined = joined_] { *joined = false; };
+  submit(std::move(request));
+  return handle;
+}
+
+void SyncEngine::Implementation::end_step() {
+  if (agreement_->end_step()) registration_.wake();
+}
+
+void SyncEngine::Implementation::use_graph(const Graph& graph,
+                                           std::span<const std::string> fetches) {
+  check();
+  if (!names_->wait_until_none(kClosePatience)) {
+    throw Error(ErrorKind::communication,
+                fmt::format("use_graph: {} tensors are still on their way after 10 minutes",
+                            names_->count()),
+                "start the same tensors on all ranks");
+  }
+  agreement_->use_graph(graph, fetches);
+}
+
+void SyncEngine::Implementation::fail(const Error& error) {
+  board_->fail(error);
+  registration_.wake();
+}
+
+void SyncEngine::Implementation::close() {
+  if (closed_.exchange(true)) return;
+  try {
+    check();
+    close_together();
+  } catch (...) {
+    registration_ = {};
+    throw;
+  }
+  registration_ = {};
+  // Whoever is done first still has to answer for what the others wait for.
+  comm_->barrier();
+}
+
+void SyncEngine::Implementation::close_together() {
+  if (!names_->wait_until_none(kClosePatience)) {
+    throw Error(ErrorKind::communication,
+                fmt::format("{} tensors are still on their way after 10 minutes", names_->count()),
+                "start the same tensors on all ranks");
+  }
+  Request request{.operation = SyncOperation::close,
+                  .tensor = {.name = std::string(kCloseName)},
+                  .state = std::make_shared<SyncHandle::State>()};
+  const SyncHandle handle(request.state);
+  submit(std::move(request));
+  if (handle.wait_for(kClosePatience)) return;
+  throw Error(ErrorKind::communication, "another rank has not closed its synchronization",
+              "call close() on all ranks");
+}
+
+}  // namespace forebay

@@ -1,0 +1,76 @@
+// What is behind SyncEngine.
+//
+//   callers:          start(request) -> names -> agreement.submit        (wakes the thread, if need
+//   be) progress thread:  poll(): failure board -> agreement.step() -> line.step()
+//
+// Whatever fails, fails in poll(), or is found there on the failure board: then all handles fail,
+// and nothing is polled any more. So no memory of a caller is touched once its handle is done.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "comm/failure_board.hpp"
+#include "comm/progress_thread.hpp"
+#include "forebay/placement.hpp"
+#include "forebay/sync.hpp"
+#include "sync/agreement.hpp"
+#include "sync/buffered_line.hpp"
+#include "sync/names_on_the_way.hpp"
+
+namespace forebay {
+
+class SyncEngine::Implementation {
+ public:
+  /// Collective.
+  Implementation(const std::shared_ptr<Communicator>& comm, SyncOptions options);
+  ~Implementation();
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
+
+  SyncHandle start(Request request);
+  SyncHandle join();
+  void end_step();
+  void use_graph(const Graph& graph, std::span<const std::string> fetches);
+  void fail(const Error& error);
+  void check() const { names_->check(); }
+  SyncStatistics statistics() const;
+  std::string explain() const;
+  void close();
+
+ private:
+  Agreement::Rest poll();
+  Agreement::Rest move_on();
+  void watch_board();
+  void end_all(const Error& error);
+  void publish();
+  void submit(Request request);
+  void close_together();
+
+  const SyncOptions options_;
+  CorePlan cores_;
+  const int exceptions_;  ///< that unwound the stack when the engine was made
+  std::shared_ptr<Communicator> comm_;
+  std::shared_ptr<FailureBoard> board_;
+  std::shared_ptr<NamesOnTheWay> names_;
+  std::shared_ptr<std::atomic<bool>> joined_;
+  std::atomic<bool> closed_ = false;
+
+  // Of the progress thread.
+  SyncStatistics counting_;
+  std::int64_t next_board_look_ns_ = 0;
+  bool ended_ = false;
+
+  mutable std::mutex statistics_mutex_;
+  SyncStatistics published_;
+
+  std::unique_ptr<BufferedLine> line_;
+  std::unique_ptr<Agreement> agreement_;
+  std::shared_ptr<ProgressThread> thread_;
+  ProgressThread::Registration registration_;  ///< last, so that it ends first
+};
+
+}  // namespace forebay

@@ -1,0 +1,72 @@
+#include "sync/plan_mail.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "forebay/error.hpp"
+#include "sync/message_bytes.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::size_t kHead = sizeof(LetterKind) + sizeof(std::uint64_t);
+
+Letter open(int from, const std::vector<std::byte>& message) {
+  MessageReader reader(message);
+  Letter letter{.from = from, .kind = reader.number<LetterKind>()};
+  letter.epoch = reader.number<std::uint64_t>();
+  letter.content.assign(message.begin() + kHead, message.end());
+  return letter;
+}
+
+}  // namespace
+
+PlanMail::PlanMail(Communicator& comm, SyncStatistics& statistics)
+    : comm_(comm.split(0, comm.rank())), statistics_(statistics) {
+  comm_->carry_messages();
+}
+
+void PlanMail::send(int to, LetterKind kind, std::uint64_t epoch,
+                    std::span<const std::byte> content) {
+  if (to == rank()) {
+    letters_.push_back({to, kind, epoch, {content.begin(), content.end()}});
+    return;
+  }
+  MessageWriter writer;
+  writer.number(kind);
+  writer.number(epoch);
+  std::vector<std::byte> message = writer.take();
+  message.insert(message.end(), content.begin(), content.end());
+  comm_->send(to, message);
+  ++statistics_.negotiations;
+}
+
+void PlanMail::send_all(LetterKind kind, std::uint64_t epoch, std::span<const std::byte> content) {
+  for (int to = 0; to < ranks(); ++to) send(to, kind, epoch, content);
+}
+
+std::vector<Letter> PlanMail::receive(std::uint64_t epoch) {
+  for (int from = 0; from < ranks(); ++from) {
+    if (from == rank()) continue;
+    while (const auto message = comm_->try_receive(from)) letters_.push_back(open(from, *message));
+  }
+  std::vector<Letter> now;
+  std::deque<Letter> later;
+  for (Letter& letter : letters_) {
+    if (letter.epoch == epoch) {
+      now.push_back(std::move(letter));
+    } else if (letter.epoch > epoch) {
+      later.push_back(std::move(letter));
+    } else if (letter.kind == LetterKind::leave) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("rank {} started tensors while another graph was taken into use",
+                              letter.from),
+                  "start nothing during use_graph()");
+    }
+  }
+  letters_ = std::move(later);
+  return now;
+}
+
+}  // namespace forebay

@@ -1,0 +1,94 @@
+// One operation on one tensor, from the thread that starts it to the one that carries it out.
+//
+//   caller: Request{...} -> Agreement::submit -> TransferLine -> finish() or fail() -> caller wakes
+//
+// A request is written by its caller before it is submitted and only read from then on; what
+// changes is in its handle's state. Memory of `in` and `out` is the caller's, and stays as it is
+// until the handle is done: `out` is written at hand-out only, so that a transfer can be repeated.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "forebay/sync.hpp"
+
+namespace forebay {
+
+/// `join` and `close` have no tensor; they are done when all ranks have asked for them.
+enum class SyncOperation : std::uint8_t { allreduce, broadcast, allgather, barrier, join, close };
+std::string_view to_string(SyncOperation operation);
+
+/// What a handle's copies share. Thread-safe.
+struct SyncHandle::State {
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  /// Whether a caller has seen that it is done: what is started from then on may depend on it.
+  bool seen() const { return seen_.load(std::memory_order_acquire); }
+
+  /// Called once, just before it is done, by whoever ends it: see NamesOnTheWay. Set before the
+  /// request is submitted.
+  std::function<void()> on_end;
+
+  /// Both take effect once: a later call changes nothing.
+  void finish();
+  void fail(const Error& error);
+
+  /// Ends with the result, the failure (thrown), or the limit (then false).
+  bool wait(std::optional<std::chrono::milliseconds> limit);
+  /// As SyncHandle::done().
+  bool look();
+
+  /// Of an allgather; written before finish().
+  std::vector<std::byte> gathered;
+  std::uint64_t gathered_rows = 0;
+
+ private:
+  void end(const std::optional<Error>& error);
+
+  std::atomic<bool> ending_ = false;
+  std::atomic<bool> done_ = false;
+  std::atomic<bool> seen_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Error> error_;
+};
+
+struct Request {
+  SyncOperation operation = SyncOperation::allreduce;
+  TensorSpec tensor = {};
+  Reduction reduction = Reduction::sum;  ///< of an allreduce
+  int root = 0;                          ///< of a broadcast
+  std::span<const std::byte> in = {};
+  std::span<std::byte> out = {};
+  std::shared_ptr<SyncHandle::State> state = nullptr;
+  std::int64_t submitted_ns = 0;  ///< steady clock
+};
+
+/// What must be equal on all ranks; compares all but the first extent of an allgather.
+struct Signature {
+  SyncOperation operation = SyncOperation::allreduce;
+  TensorSpec tensor = {};
+  Reduction reduction = Reduction::sum;
+  int root = 0;
+
+  explicit Signature(const Request& request);
+  Signature() = default;
+  bool operator==(const Signature& other) const;
+};
+
+/// "allreduce(sum) of float32 [3, 4]": what must be equal on all ranks, for messages.
+std::string describe(const Signature& signature);
+/// "[3, 4]".
+std::string describe_shape(std::span<const std::uint64_t> shape);
+
+}  // namespace forebay

@@ -1,0 +1,105 @@
+// Sums of one buffer over all ranks, in the background: nothing here waits.
+//
+//   free()? -> begin(type, how, bytes) -> fill the memory -> start()
+//     -> step(), step(), ... until it has no more to do -> result() -> release() -> free()? ...
+//
+// One Summation carries one sum at a time. Several (lanes) let the transfer of one buffer overlap
+// the copying of the next: the n-th transfer of every rank uses lane n % lanes.
+//
+//   mpi         MPI_Iallreduce of the whole buffer
+//   direct      each rank gets one block of all ranks' buffers (MPI_Ialltoall), adds them up in the
+//               order of ranks, and gives the sums to all (MPI_Iallgather)
+//   two_level   the ranks of a node put their numbers into memory that they share, and each adds up
+//               one slice of them; between nodes, slice i of every node is summed by its rank i;
+//               all read the result where it lies
+//
+// With `direct`, and `two_level` over it, every element is added up in the same order, wherever it
+// lies in a buffer: results are the same on all ranks, and from run to run. A wire format makes
+// float32 and float64 numbers 16 bits long while they move between ranks (two_level: between
+// nodes); they are added up in single precision, and rounded once before and once after.
+//
+// Of one thread at a time, usually the progress thread, but for the constructor of Summations.
+// After an exception from any method none may be called but the destructor.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/combine.hpp"
+#include "forebay/communicator.hpp"
+#include "forebay/sync.hpp"
+
+namespace forebay {
+
+class Summation {
+ public:
+  using Rest = std::chrono::microseconds;
+
+  virtual ~Summation() = default;
+  Summation() = default;
+  Summation(const Summation&) = delete;
+  Summation& operator=(const Summation&) = delete;
+
+  /// Whether begin() may be called: nobody needs the memory of the sum before any more. Moves
+  /// nothing, and turns true by what other ranks do, so ask again later.
+  virtual bool free() const = 0;
+  /// Memory for this rank's numbers, of unspecified content; valid until start(). All ranks give
+  /// the same arguments; `how` is sum, min or max, and `bytes` is at most Summations::largest().
+  /// Throws io when there is not enough memory.
+  virtual std::span<std::byte> begin(TensorType type, Combination how, std::size_t bytes) = 0;
+  virtual void start() = 0;
+  /// Moves on, for at most some 0.2 ms. Returns when it wants to be called again at the latest (0:
+  /// at once); nothing, once the result is there. Throws communication.
+  virtual std::optional<Rest> step() = 0;
+  /// The combined numbers, until release().
+  virtual std::span<const std::byte> result() const = 0;
+  virtual void release() = 0;
+};
+
+struct SummationOptions {
+  SyncAlgorithm algorithm = SyncAlgorithm::automatic;
+  WireFormat wire = WireFormat::as_is;
+  bool deterministic = false;
+  std::size_t largest = std::size_t{64} << 20;  ///< bytes of one sum
+  unsigned lanes = 2;
+};
+
+/// The lanes of one engine, and what they stand on.
+class Summations {
+ public:
+  /// Collective. two_level: `lanes` buffers of `largest` bytes for each rank in shared memory, of
+  /// which only what was used is ever there. Throws usage where `deterministic` asks for what the
+  /// algorithm cannot give.
+  Summations(Communicator& comm, const SummationOptions& options);
+  Summations(const Summations&) = delete;
+  Summations& operator=(const Summations&) = delete;
+  ~Summations();
+
+  std::size_t lanes() const { return lanes_.size(); }
+  Summation& lane(std::size_t index) { return *lanes_[index]; }
+  std::size_t largest() const { return options_.largest; }
+  /// What `automatic` has become.
+  SyncAlgorithm algorithm() const { return options_.algorithm; }
+  /// What `bytes` of numbers are on the wire.
+  std::size_t wire_bytes(TensorType type, std::size_t bytes) const;
+  /// One half sentence: which algorithm, and why.
+  std::string explain() const { return explanation_; }
+
+ private:
+  struct Shared;
+
+  void make_flat_lanes(Communicator& comm);
+  void make_two_level_lanes(Communicator& comm, Communicator& node);
+
+  SummationOptions options_;
+  std::string explanation_;
+  std::unique_ptr<Shared> shared_;  ///< outlives the lanes
+  std::vector<std::unique_ptr<Summation>> lanes_;
+};
+
+}  // namespace forebay

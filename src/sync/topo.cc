@@ -1,0 +1,371 @@
+#include "sync/topo.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/values.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "core/mix.hpp"
+#include "sync/message_bytes.hpp"
+#include "sync/text_digest.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// How often a rank looks whether others leave the plan.
+constexpr std::chrono::milliseconds kLook{50};
+/// A step whose tensors come further apart is taken for one that has changed; doubled each time.
+constexpr std::chrono::seconds kPatience{1};
+
+/// Between two looks for the letters of ranks that leave the plan, too.
+constexpr std::chrono::microseconds kLeavingLook{100};
+
+std::int64_t ns(nanoseconds duration) { return duration.count(); }
+
+/// One number for each node, then one for each fetch.
+std::vector<std::uint64_t> digests_of(const Graph& graph, std::span<const std::string> fetches) {
+  auto all = digests(graph);
+  for (const std::string& fetch : fetches) all.push_back(digest_of(fetch));
+  return all;
+}
+
+std::uint64_t fold(const std::vector<std::uint64_t>& digests) {
+  std::uint64_t folded = digests.size();
+  for (const std::uint64_t digest : digests) folded = mix_key({folded, digest});
+  return folded;
+}
+
+/// `by_rank`: digests_of() of all ranks; `graph` is rank 0's.
+std::string describe_difference(const Graph& graph,
+                                const std::vector<std::vector<std::byte>>& by_rank) {
+  const auto& first = by_rank[0];
+  for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
+    const auto [at, there] =
+        std::mismatch(first.begin(), first.end(), by_rank[rank].begin(), by_rank[rank].end());
+    if (at == first.end() && there == by_rank[rank].end()) continue;
+    const auto node = static_cast<std::size_t>(at - first.begin()) / sizeof(std::uint64_t);
+    if (node >= graph.nodes().size()) {
+      return fmt::format(
+          "those of ranks 0 and {} are equal up to node {}, the last of rank 0; "
+          "what follows, or what is fetched, is not",
+          rank, graph.nodes().size());
+    }
+    return fmt::format(
+        "node {} ('{}' on rank 0), what it transfers, or what it needs, is not the "
+        "same on rank {}",
+        node, printable_key(graph.nodes()[node].name), rank);
+  }
+  return "they could not be compared";
+}
+
+}  // namespace
+
+Topo::Topo(const AgreementContext& context)
+    : context_(context),
+      graph_comm_(context.comm->split(0, context.comm->rank())),
+      negotiation_(context),
+      intake_(negotiation_),
+      mail_(*context.comm, context.statistics),
+      maker_(context.comm->size(), context.options.fusion_bytes),
+      patience_(kPatience) {}
+
+bool Topo::submit(std::shared_ptr<Request> request) { return intake_.submit(std::move(request)); }
+
+bool Topo::end_step() { return intake_.end_step(); }
+
+Agreement::Rest Topo::step() {
+  intake_.reclaim();
+  for (const Letter& letter : mail_.receive(epoch_)) take(letter);
+  if (exit_ != nullptr) return leave_on();
+  return run_ != nullptr ? follow() : negotiate();
+}
+
+void Topo::take(const Letter& letter) {
+  switch (letter.kind) {
+    case LetterKind::record:
+      return take_record(letter);
+    case LetterKind::proposal:
+      return propose(letter);
+    case LetterKind::accepted:
+      return accept(letter);
+    case LetterKind::leave:
+    case LetterKind::neutral:
+      if (exit_ == nullptr) leave({}, false);
+      return exit_->take(letter);
+  }
+}
+
+void Topo::fail(const Error& error) {
+  negotiation_.fail(error);
+  const std::lock_guard lock(mutex_);
+  failure_ = error;
+  changed_.notify_all();
+}
+
+std::string Topo::explain() const {
+  const std::lock_guard lock(mutex_);
+  return explanation_;
+}
+
+// Negotiating.
+
+Agreement::Rest Topo::negotiate() {
+  const Rest rest = negotiation_.step();
+  if (negotiation_.closed()) return rest;
+  for (const StepRecord& record : intake_.take_records()) {
+    mail_.send(0, LetterKind::record, epoch_, encode(record));
+  }
+  take_graph();
+  if (!negotiation_.between_cycles()) return rest;
+  go_on_after_join();
+  const bool begins = run_ != nullptr || begin_agreed(recorded_) || begin_agreed(given_);
+  return begins ? Rest::zero() : rest;
+}
+
+void Topo::take_record(const Letter& letter) {
+  const auto proposal = maker_.take(letter.from, decode_record(letter.content), last_.get());
+  if (!proposal || recorded_ || wanted() != nullptr) return;
+  mail_.send_all(LetterKind::proposal, epoch_, encode(*proposal));
+}
+
+void Topo::propose(const Letter& letter) {
+  PlanProposal proposal = decode_proposal(letter.content);
+  // A plan that is used again keeps its table.
+  const bool known = last_ != nullptr && last_->plan().digest == proposal.plan.digest;
+  recorded_ =
+      Coming{.table = known ? last_ : std::make_shared<const PlanTable>(std::move(proposal.plan)),
+             .start = std::move(proposal.start),
+             .barrier = fmt::format("{} {}.{}", kPlanPrefix, epoch_, proposals_++)};
+  enter_barrier(recorded_);
+}
+
+void Topo::take_graph() {
+  const Table table = wanted();
+  if (table == nullptr || given_) return;
+  given_ = Coming{.table = table, .barrier = fmt::format("{} of graph {}", kPlanPrefix, graphs_)};
+  enter_barrier(given_);
+}
+
+/// Rank 0 comes last: when the barrier is done, no rank can be without the plan, not even one that
+/// has joined and is not waited for in negotiations.
+void Topo::enter_barrier(std::optional<Coming>& coming) {
+  if (!coming || coming->state != nullptr) return;
+  if (mail_.rank() != 0) {
+    MessageWriter writer;
+    writer.text(coming->barrier);
+    mail_.send(0, LetterKind::accepted, epoch_, writer.bytes());
+  } else if (accepted_[coming->barrier].size() + 1 < static_cast<std::size_t>(mail_.ranks())) {
+    return;
+  }
+  coming->state = std::make_shared<SyncHandle::State>();
+  negotiation_.submit(std::make_shared<Request>(Request{.operation = SyncOperation::barrier,
+                                                        .tensor = {.name = coming->barrier},
+                                                        .state = coming->state,
+                                                        .submitted_ns = now_ns()}));
+}
+
+void Topo::accept(const Letter& letter) {
+  const std::string barrier = MessageReader(letter.content).text();
+  accepted_[barrier].insert(letter.from);
+  if (recorded_ && recorded_->barrier == barrier) enter_barrier(recorded_);
+  if (given_ && given_->barrier == barrier) enter_barrier(given_);
+}
+
+bool Topo::begin_agreed(std::optional<Coming>& coming) {
+  if (!coming || coming->state == nullptr || !coming->state->done()) return false;
+  const Coming agreed = *std::exchange(coming, std::nullopt);
+  if (const auto left_out = intake_.follow(agreed.table, agreed.start)) {
+    begin(agreed.table, *left_out, 1);
+    return true;
+  }
+  // The other's barrier was taken back.
+  for (auto* const other : {&recorded_, &given_}) {
+    if (*other) (*other)->state = nullptr;
+    enter_barrier(*other);
+  }
+  return false;
+}
+
+/// The join was done in the same cycle for all ranks: they need not agree on anything.
+void Topo::go_on_after_join() {
+  const auto join = intake_.join();
+  if (join == nullptr || !join->state->done()) return;
+  intake_.forget_join();
+  if (last_ != nullptr) {
+    intake_.follow(last_, {});
+    begin(last_, {}, 1);
+    return;
+  }
+  intake_.start_anew();
+  epoch_ += 2;
+  recorded_.reset();
+  given_.reset();
+  accepted_.clear();
+  maker_.clear();
+}
+
+void Topo::begin(const Table& table, const std::set<std::string>& left_out, std::uint64_t epochs) {
+  epoch_ += epochs;
+  run_ = std::make_unique<PlanRun>(intake_.slots(), left_out);
+  recorded_.reset();
+  given_.reset();
+  accepted_.clear();
+  maker_.clear();
+  moved_ns_ = now_ns();
+  if (std::exchange(last_, table) != table) {
+    ++context_.statistics.plans;
+    tell_of(table);
+  }
+  const std::lock_guard lock(mutex_);
+  if (wanted_ == table) wanted_ = nullptr;
+  changed_.notify_all();
+}
+
+void Topo::tell_of(const Table& table) {
+  const std::lock_guard lock(mutex_);
+  explanation_ =
+      fmt::format("{} tensors in {} transfers, {}", table->tensors(), table->plan().buffers.size(),
+                  wanted_ == table ? "as the graph asks for" : "as a step has shown");
+}
+
+// Following.
+
+Agreement::Rest Topo::follow() {
+  if (change_graph()) return Rest::zero();
+  while (run_->ready()) {
+    auto transfer = run_->issue();
+    if (!transfer) break;
+    first_ = context_.line.start(std::move(*transfer)) - (run_->issued() - 1);
+  }
+  look_for_changes();
+  return exit_ != nullptr ? Rest::zero() : kLook;
+}
+
+/// Nothing is on its way on any rank, and all have issued the same.
+bool Topo::change_graph() {
+  const Table table = wanted();
+  if (table == nullptr) return false;
+  intake_.follow(table, {});
+  begin(table, {}, 2);
+  return true;
+}
+
+void Topo::look_for_changes() {
+  if (intake_.has_strays()) {
+    bool only_ends = false;
+    const std::string stray = intake_.describe_strays(only_ends);
+    leave(fmt::format("'{}' is not part of it", printable_key(stray)), !only_ends);
+  } else if (intake_.steps_ended() > run_->rounds()) {
+    leave(fmt::format("a step has ended without '{}'", printable_key(run_->missing())), true);
+  } else if (nothing_moves()) {
+    leave(fmt::format("'{}' does not come", printable_key(run_->missing())), true);
+    patience_ = std::min<nanoseconds>(2 * patience_, context_.options.stall_warning);
+  }
+}
+
+/// Either tensors wait here for others that do not come, or other ranks do not issue what this one
+/// has: the negotiation finds out who misses what.
+bool Topo::nothing_moves() {
+  const std::int64_t now = now_ns();
+  const TransferLine& line = context_.line;
+  const std::uint64_t mark = intake_.submitted() + run_->issued() + line.complete();
+  if (mark != std::exchange(moved_mark_, mark)) moved_ns_ = now;
+  const SyncOptions& options = context_.options;
+  nanoseconds limit = patience_;
+  if (!line.idle()) {
+    limit = options.stall_warning;
+    if (options.stall_limit.count() > 0) limit = std::min<nanoseconds>(limit, options.stall_limit);
+  } else if (intake_.slots()->filled() == 0) {
+    return false;
+  }
+  return now - moved_ns_ > ns(limit);
+}
+
+void Topo::leave(const std::string& reason, bool is_fallback) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stays_ && !reason.empty()) return;
+    leaving_ = true;
+  }
+  if (is_fallback) log(LogLevel::info, "the plan of transfers is left: {}", reason);
+  intake_.stop();
+  exit_ = std::make_unique<PlanExit>(mail_, epoch_, *run_, context_.line, first_, is_fallback);
+}
+
+// Leaving.
+
+Agreement::Rest Topo::leave_on() {
+  auto back = exit_->step();
+  if (!back) return kLeavingLook;
+  if (exit_->is_fallback()) ++context_.statistics.fallbacks;
+  intake_.negotiate(std::move(*back));
+  exit_.reset();
+  run_.reset();
+  ++epoch_;
+  const std::lock_guard lock(mutex_);
+  leaving_ = false;
+  changed_.notify_all();
+  return Rest::zero();
+}
+
+// Graphs.
+
+Topo::Table Topo::wanted() const {
+  const std::lock_guard lock(mutex_);
+  return wanted_;
+}
+
+void Topo::use_graph(const Graph& graph, std::span<const std::string> fetches) {
+  std::unique_lock lock(mutex_);
+  // Or a rank that leaves its plan would wait for others that have already changed theirs.
+  stays_ = true;
+  changed_.wait(lock, [this] { return !leaving_ || failure_; });
+  lock.unlock();
+  Table table;
+  try {
+    compare(graph, fetches);
+    table = table_of(graph, fetches);
+  } catch (...) {
+    lock.lock();
+    stays_ = false;
+    throw;
+  }
+  lock.lock();
+  wanted_ = table;
+  ++graphs_;
+  if (context_.wake) context_.wake();
+  changed_.wait(lock, [this] { return wanted_ == nullptr || failure_; });
+  stays_ = false;
+  if (failure_) throw Error(*failure_);
+}
+
+Topo::Table Topo::table_of(const Graph& graph, std::span<const std::string> fetches) {
+  const std::uint64_t key = fold(digests_of(graph, fetches));
+  const std::lock_guard lock(mutex_);
+  Table& table = tables_[key];
+  if (table == nullptr) {
+    table = std::make_shared<const PlanTable>(
+        plan_transfers(graph, fetches, context_.options.fusion_bytes));
+  }
+  return table;
+}
+
+void Topo::compare(const Graph& graph, std::span<const std::string> fetches) const {
+  const auto mine = digests_of(graph, fetches);
+  const auto all = gather_all(*graph_comm_, fold(mine));
+  if (std::all_of(all.begin(), all.end(), [&](auto one) { return one == all[0]; })) return;
+  const auto by_rank = graph_comm_->gather(std::as_bytes(std::span(mine)), 0);
+  const std::string difference =
+      by_rank.empty() ? std::string() : describe_difference(graph, by_rank);
+  throw Error(
+      ErrorKind::usage,
+      "use_graph: ranks have different graphs: " + broadcast_text(*graph_comm_, difference, 0),
+      "give the same graph and fetches on all ranks");
+}
+
+}  // namespace forebay
