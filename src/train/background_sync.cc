@@ -54,17 +54,12 @@ class BackgroundSync final : public GradientSync {
         interrupt_(std::move(interrupt)),
         parts_(tensors_of(network)),
         engine_(comm, engine_options(options, network.gradients().size_bytes())) {
+    broadcast(network.parameters());
     // What is rounded on the way must not be the number of samples.
     if (options.wire == WireFormat::as_is) tail_.push_back(tail_of(network));
     if (engine_strategy(strategy_) != SyncStrategy::topo || !options.graph_given) return;
     const NetworkGraph graph = graph_of(network, tail_);
     engine_.use_graph(graph.graph, graph.updates);
-  }
-
-  void broadcast(std::span<float> values, int root) override {
-    const TensorSpec tensor{
-        .name = "parameters", .type = TensorType::float32, .shape = {values.size()}};
-    wait(engine_.broadcast(tensor, std::as_writable_bytes(values), root));
   }
 
   void ready(std::size_t part) override {
@@ -103,6 +98,12 @@ class BackgroundSync final : public GradientSync {
   std::string explain() const override { return engine_.explain(); }
 
  private:
+  void broadcast(std::span<float> values) {
+    const TensorSpec tensor{
+        .name = "parameters", .type = TensorType::float32, .shape = {values.size()}};
+    wait(engine_.broadcast(tensor, std::as_writable_bytes(values), 0));
+  }
+
   SyncHandle start(const TensorSpec& tensor, std::span<float> values) {
     return engine_.allreduce(tensor, std::as_bytes(values), std::as_writable_bytes(values),
                              Reduction::sum);

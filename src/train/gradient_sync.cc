@@ -21,11 +21,10 @@ constexpr Name<WireFormat> kWires[] = {{"none", WireFormat::as_is},
 class BlockingSync final : public GradientSync {
  public:
   BlockingSync(std::shared_ptr<Communicator> comm, Network& network)
-      : comm_(std::move(comm)), network_(network) {}
-
-  void broadcast(std::span<float> values, int root) override {
-    comm_->broadcast(std::as_writable_bytes(values), root);
+      : comm_(std::move(comm)), network_(network) {
+    comm_->broadcast(std::as_writable_bytes(network_.parameters()), 0);
   }
+
   void ready(std::size_t) override {}
   void finish() override {
     comm_->all_reduce_sum(network_.exchange());
@@ -53,8 +52,6 @@ std::string_view to_string(GradientStrategy strategy) { return name_of(strategy,
 GradientStrategy parse_gradient_strategy(std::string_view text) {
   return parse_name("sync", text, kStrategies);
 }
-
-std::string_view to_string(WireFormat wire) { return name_of(wire, kWires); }
 
 WireFormat parse_wire_format(std::string_view text) { return parse_name("wire", text, kWires); }
 

@@ -53,8 +53,7 @@ std::string_view to_string(GradientStrategy strategy);
 /// Throws usage, listing the names there are.
 GradientStrategy parse_gradient_strategy(std::string_view text);
 
-/// "none", "float16" or "bfloat16".
-std::string_view to_string(WireFormat wire);
+/// Reads "none", "float16" or "bfloat16". Throws usage.
 WireFormat parse_wire_format(std::string_view text);
 
 struct GradientOptions {
@@ -83,9 +82,6 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  /// The same numbers on all ranks. Collective.
-  virtual void broadcast(std::span<float> values, int root) = 0;
-
   /// The gradient of a part is final in this iteration. Never waits. Local.
   virtual void ready(std::size_t part) = 0;
   /// Network::exchange() becomes its sum over ranks; also of the parts of which nothing was said.
@@ -102,9 +98,9 @@ class GradientSync {
   virtual std::string explain() const = 0;
 };
 
-/// `network` must outlive the result. `interrupt` is called now and then while it waits, and may
-/// throw to end that. Collective. Throws usage; unsupported for strategies whose helper thread may
-/// not use MPI.
+/// The parameters of `network`, which must outlive the result, become those of rank 0. `interrupt`
+/// is called now and then while it waits, and may throw to end that. Collective. Throws usage;
+/// unsupported for strategies whose helper thread may not use MPI.
 std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
                                                  Network& network, const GradientOptions& options,
                                                  std::function<void()> interrupt);
