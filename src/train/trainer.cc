@@ -163,10 +163,9 @@ void Trainer::build_network(const NetworkFactory& factory) {
   solver_.emplace(options_.solver, network_->parameters().size());
   GradientOptions gradients = options_.gradients;
   gradients.trace = trace();
+  // Parameters are equal already where all ranks run one build on one kind of processor.
   sync_ =
       make_gradient_sync(comm_, *network_, gradients, [this] { training_set_->loader().check(); });
-  // Equal already where all ranks run one build on one kind of processor.
-  sync_->broadcast(network_->parameters(), 0);
 }
 
 void Trainer::restore() {
