@@ -83,8 +83,7 @@ std::chrono::microseconds BufferedLine::step() {
     pace_.begin();
     return std::chrono::microseconds::zero();
   }
-  const bool waits_for_lane =
-      cutting_ != first_ + moving_.size() && !lane_of(next_piece_).busy;
+  const bool waits_for_lane = cutting_ != first_ + moving_.size() && !lane_of(next_piece_).busy;
   return waits_for_lane ? std::min(rest_, pace_.rest_after(look_ns)) : rest_;
 }
 

@@ -43,9 +43,6 @@ void check_values(const SyncOptions& options) {
   require(!options.deterministic || options.algorithm != SyncAlgorithm::mpi,
           "sums by MPI differ in their last bits from run to run",
           "choose direct or two_level, or leave the choice to Forebay");
-  require(options.wire == WireFormat::as_is || options.algorithm != SyncAlgorithm::mpi,
-          fmt::format("MPI does not sum {} on the wire", to_string(options.wire)),
-          "choose direct or two_level, or leave the choice to Forebay");
   require_placement_policy(options.placement);
 }
 

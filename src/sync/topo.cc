@@ -137,17 +137,20 @@ void Topo::propose(const Letter& letter) {
   PlanProposal proposal = decode_proposal(letter.content);
   // A plan that is used again keeps its table.
   const bool known = last_ != nullptr && last_->plan().digest == proposal.plan.digest;
-  recorded_ =
-      Coming{.table = known ? last_ : std::make_shared<const PlanTable>(std::move(proposal.plan)),
-             .start = std::move(proposal.start),
-             .barrier = fmt::format("{} {}.{}", kPlanPrefix, epoch_, proposals_++)};
+  recorded_.emplace();
+  recorded_->table =
+      known ? last_ : std::make_shared<const PlanTable>(std::move(proposal.plan));
+  recorded_->start = std::move(proposal.start);
+  recorded_->barrier = fmt::format("{} {}.{}", kPlanPrefix, epoch_, proposals_++);
   enter_barrier(recorded_);
 }
 
 void Topo::take_graph() {
   const Table table = wanted();
   if (table == nullptr || given_) return;
-  given_ = Coming{.table = table, .barrier = fmt::format("{} of graph {}", kPlanPrefix, graphs_)};
+  given_.emplace();
+  given_->table = table;
+  given_->barrier = fmt::format("{} of graph {}", kPlanPrefix, graphs_);
   enter_barrier(given_);
 }
 

@@ -249,12 +249,16 @@ class Sync(CommandTest):
 
 class Driver(CommandTest):
 
-    def plan(self, *arguments):
+    def dry_run(self, script, *arguments):
         result = subprocess.run(
-            [sys.executable, "-B", os.path.join(ROOT, "bench", "run_matrix.py"), "--dry-run",
-             "--build", os.path.dirname(os.path.dirname(COMMAND)), "--data", self.path("data"),
-             *arguments], capture_output=True, text=True, timeout=60, check=False)
+            [sys.executable, "-B", os.path.join(ROOT, "bench", script), "--dry-run",
+             "--build", os.path.dirname(os.path.dirname(COMMAND)), *arguments],
+            capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def plan(self, *arguments):
+        result = self.dry_run("run_matrix.py", "--data", self.path("data"), *arguments)
         self.assertFalse(os.path.exists(self.path("data")))
         return result.stdout.splitlines()
 
@@ -271,6 +275,14 @@ class Driver(CommandTest):
             words = line.split()
             ranks = int(words[words.index("x") + 1])
             self.assertEqual(int(words[words.index("--batch") + 1]), 2 * ranks)
+
+    def test_the_matrix_of_gradients_has_all_networks_and_peers(self):
+        output = self.path("sync.json")
+        listed = self.dry_run("run_sync.py", "--output", output).stderr
+        for word in ("weak 4", "strong 1", "contention", "cycles 10", "input none", "nets vgg16",
+                     "ddp_gloo", "horovod_torch"):
+            self.assertIn(word, listed)
+        self.assertFalse(os.path.exists(output))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,158 @@
+// What it costs to sum one buffer over the ranks of a job: Forebay's algorithms beside MPI's own.
+//
+//   mpirun -n 4 allreduce_bench [--largest BYTES] [--turns N]
+//
+//   blocking    MPI_Allreduce, from memory of the caller to memory of the caller
+//   mpi         MPI_Iallreduce, moved on as the progress thread does it: rests between looks
+//   direct      blocks that each rank adds up in the order of ranks
+//   two_level   in memory that the ranks of a node share
+//
+// The last three include the copies into and out of their buffers, as the engine makes them. Every
+// turn measures all of them once for each size, since other load may change; reported are the
+// medians of the slowest rank, and the CPU time of a rank as a share of the elapsed time. Rank 0
+// prints one JSON object.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "comm/mpi_error.hpp"
+#include "comm/values.hpp"
+#include "core/clock.hpp"
+#include "forebay/error.hpp"
+#include "forebay/mpi.hpp"
+#include "sync/summation.hpp"
+
+namespace forebay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::size_t largest = std::size_t{64} << 20;
+  int turns = 5;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--largest") options.largest = std::stoul(argv[i + 1]);
+    if (name == "--turns") options.turns = std::stoi(argv[i + 1]);
+  }
+  return options;
+}
+
+double process_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// Sums `in` over all ranks into `out`.
+using Sum = std::function<void(std::span<const float> in, std::span<float> out)>;
+
+void sum_blocking(std::span<const float> in, std::span<float> out) {
+  check_mpi(MPI_Allreduce(in.data(), out.data(), static_cast<int>(in.size()), MPI_FLOAT, MPI_SUM,
+                          MPI_COMM_WORLD),
+            "MPI_Allreduce");
+}
+
+void sum_by(Summation& lane, std::span<const float> in, std::span<float> out) {
+  while (!lane.free()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  const auto room = lane.begin(TensorType::float32, Combination::sum, in.size_bytes());
+  std::memcpy(room.data(), in.data(), room.size());
+  lane.start();
+  while (const auto rest = lane.step()) {
+    if (rest->count() > 0) std::this_thread::sleep_for(*rest);
+  }
+  std::memcpy(out.data(), lane.result().data(), out.size_bytes());
+  lane.release();
+}
+
+struct Method {
+  std::string name;
+  Sum sum;
+  std::vector<double> seconds = {};  ///< of one sum, by turn
+  std::vector<double> share = {};    ///< CPU time over elapsed time
+};
+
+void measure(Communicator& comm, Method& method, std::span<const float> in, std::span<float> out) {
+  const std::size_t bytes = in.size_bytes();
+  const int repeats = static_cast<int>(std::clamp<std::size_t>((16 << 20) / bytes, 2, 200));
+  method.sum(in, out);
+  comm.barrier();
+  const double cpu = process_cpu_seconds();
+  const double begin = now_seconds();
+  for (int i = 0; i < repeats; ++i) method.sum(in, out);
+  const double seconds = now_seconds() - begin;
+  const auto slowest = gather_all(comm, seconds);
+  method.seconds.push_back(*std::ranges::max_element(slowest) / repeats);
+  method.share.push_back((process_cpu_seconds() - cpu) / seconds);
+  const auto expected = static_cast<float>(comm.size());
+  if (out.front() != expected || out.back() != expected) {
+    throw Error(ErrorKind::corrupt, "a sum by " + method.name + " is wrong", "");
+  }
+}
+
+Json measure_size(Communicator& comm, std::vector<Method> methods, std::size_t bytes, int turns) {
+  const std::vector<float> in(bytes / sizeof(float), 1.0F);
+  std::vector<float> out(in.size());
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Method& method : methods) measure(comm, method, in, out);
+  }
+  Json result{{"bytes", bytes}};
+  for (const Method& method : methods) {
+    result[method.name] = {{"us", median(method.seconds) * 1e6}, {"cpu", median(method.share)}};
+  }
+  return result;
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const MpiSession session;
+  const auto comm = session.world();
+  std::vector<std::unique_ptr<Summations>> sums;
+  std::vector<Method> methods{{.name = "blocking", .sum = &sum_blocking}};
+  const std::map<std::string, SyncAlgorithm> algorithms{{"mpi", SyncAlgorithm::mpi},
+                                                        {"direct", SyncAlgorithm::direct},
+                                                        {"two_level", SyncAlgorithm::two_level}};
+  for (const auto& [name, algorithm] : algorithms) {
+    sums.push_back(std::make_unique<Summations>(
+        *comm, SummationOptions{.algorithm = algorithm, .largest = options.largest, .lanes = 1}));
+    methods.push_back({.name = name, .sum = [lane = &sums.back()->lane(0)](auto in, auto out) {
+                         sum_by(*lane, in, out);
+                       }});
+  }
+  Json sizes = Json::array();
+  for (std::size_t bytes = 4096; bytes <= options.largest; bytes *= 4) {
+    sizes.push_back(measure_size(*comm, methods, bytes, options.turns));
+  }
+  const Json report{{"ranks", comm->size()},
+                    {"nodes", sums.back()->explain()},
+                    {"turns", options.turns},
+                    {"sizes", sizes}};
+  if (comm->rank() == 0) fmt::print("{}\n", report.dump(1));
+  comm->barrier();
+  return 0;
+}
+
+}  // namespace
+}  // namespace forebay
+
+int main(int argc, char** argv) { return forebay::run(argc, argv); }
