@@ -138,8 +138,7 @@ void Topo::propose(const Letter& letter) {
   // A plan that is used again keeps its table.
   const bool known = last_ != nullptr && last_->plan().digest == proposal.plan.digest;
   recorded_.emplace();
-  recorded_->table =
-      known ? last_ : std::make_shared<const PlanTable>(std::move(proposal.plan));
+  recorded_->table = known ? last_ : std::make_shared<const PlanTable>(std::move(proposal.plan));
   recorded_->start = std::move(proposal.start);
   recorded_->barrier = fmt::format("{} {}.{}", kPlanPrefix, epoch_, proposals_++);
   enter_barrier(recorded_);
@@ -212,7 +211,7 @@ void Topo::go_on_after_join() {
   maker_.clear();
 }
 
-void Topo::begin(const Table& table, const std::set<std::string>& left_out, std::uint64_t epochs) {
+void Topo::begin(Table table, const std::set<std::string>& left_out, std::uint64_t epochs) {
   epoch_ += epochs;
   run_ = std::make_unique<PlanRun>(intake_.slots(), left_out);
   recorded_.reset();

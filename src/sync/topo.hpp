@@ -73,7 +73,7 @@ class Topo final : public Agreement {
   void accept(const Letter& letter);
   bool begin_agreed(std::optional<Coming>& coming);
   void go_on_after_join();
-  void begin(const Table& table, const std::set<std::string>& left_out, std::uint64_t epochs);
+  void begin(Table table, const std::set<std::string>& left_out, std::uint64_t epochs);
   void tell_of(const Table& table);
 
   // Following.

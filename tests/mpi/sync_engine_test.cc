@@ -174,7 +174,8 @@ TEST_P(MpiEngine, BroadcastsGathersMeetsAndJoins) {
 
   const auto rows = static_cast<std::uint64_t>(world->rank());
   const TensorSpec part{.name = "part", .type = TensorType::int32, .shape = {rows, 3}};
-  const auto gathered = engine.allgather(part, test::numbers_of(part, world->rank(), 1));
+  const auto mine = test::numbers_of(part, world->rank(), 1);
+  const auto gathered = engine.allgather(part, mine);
   gathered.wait();
   EXPECT_EQ(gathered.gathered_rows(),
             static_cast<std::uint64_t>(world->size() * (world->size() - 1) / 2));

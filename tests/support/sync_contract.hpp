@@ -142,9 +142,9 @@ inline void expect_reduced(const TensorSpec& tensor, Reduction reduction,
 struct OneSum {
   TensorSpec tensor;
   Reduction reduction = Reduction::sum;
-  std::vector<std::byte> in;
-  std::vector<std::byte> out;
-  SyncHandle handle;
+  std::vector<std::byte> in = {};
+  std::vector<std::byte> out = {};
+  SyncHandle handle = {};
 
   void start(SyncEngine& engine, int rank, std::uint64_t step, bool in_place = false) {
     in = numbers_of(tensor, rank, step);

@@ -205,7 +205,7 @@ TEST(Slots, AWithdrawnRequestIsNotTaken) {
 }
 
 TEST(Slots, ManyCallersFillThemAndOneOfThemWakes) {
-  constexpr int kCallers = 4, kRounds = 2000;
+  constexpr int kCallers = 4, kRounds = 200;
   std::vector<std::vector<std::string>> buffers(1);
   for (int i = 0; i < kCallers; ++i) buffers[0].push_back("t" + std::to_string(i));
   PlanRun run(std::make_shared<Slots>(table_of(buffers)), {});
