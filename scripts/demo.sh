@@ -3,7 +3,8 @@
 #
 # Packs Fashion-MNIST into LMDB, trains LeNet on 4 ranks twice, reading with the baseline (lmdb) and
 # with what `auto` chooses, and shows where the time went. How data are read must not change what
-# is computed, so both runs have to log the same losses, digit by digit. Everything lands in demo/.
+# is computed, so both runs have to log the same losses, digit by digit. Gradients are summed while
+# the backward pass goes on (--sync scp-topo), in several transfers. Everything lands in demo/.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
@@ -27,6 +28,7 @@ train() { # train STRATEGY: log in demo/STRATEGY.jsonl, output in demo/STRATEGY.
   say "training lenet on $ranks ranks, --strategy $1"
   scripts/mpirun.sh openmpi "$ranks" "$forebay" train demo/train.lmdb --test demo/test.lmdb \
     --net lenet --batch 64 --coalesce 16 --epochs "$epochs" --strategy "$1" \
+    --sync scp-topo --fusion-bytes 256K \
     --mean 73 --scale 0.011 --lr 0.02 --lr-policy inv --gamma 0.002 \
     --checkpoint "demo/checkpoints-$1" --log "demo/$1.jsonl" --trace "demo/$1.trace.json" |
     tee "demo/$1.txt"
@@ -35,6 +37,10 @@ train() { # train STRATEGY: log in demo/STRATEGY.jsonl, output in demo/STRATEGY.
 breakdown() { # breakdown STRATEGY: the table of its output, under a heading
   echo "--strategy $1"
   sed -n '/^seconds/,/images\/s/p' "demo/$1.txt"
+}
+
+overlap() { # overlap STRATEGY: what was hidden behind the backward pass
+  printf '%-5s %s\n' "$1" "$(sed -n 's/^overlap: //p' "demo/$1.txt")"
 }
 
 last_accuracy() { # last_accuracy STRATEGY
@@ -60,6 +66,10 @@ seconds=$(seconds_since "$start")
 say "where the time went: lmdb left, auto right"
 paste <(breakdown lmdb) <(breakdown auto) |
   awk -F '\t' '{ printf "%-70s | %s\n", $1, $2 }'
+
+say "gradients, summed while the backward pass goes on"
+overlap lmdb
+overlap auto
 
 say "results"
 cmp demo/lmdb.jsonl demo/auto.jsonl || fail "the two strategies computed different losses"

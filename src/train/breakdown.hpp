@@ -1,12 +1,13 @@
 // Where the time of a training run went, in the categories of the papers.
 //
 //   read            waited for data, or for threads that decode them: exposed I/O
-//   skew            waited for slower ranks before the exchange of gradients began (only known when
+//   skew            waited for slower ranks before the exchange of gradients ended (only known when
 //                   measured, else part of parameter sync) and while loading
 //   decode          labels and targets out of decoded fields
 //   forward         loss of the batch, input conversion included
 //   backward        gradients
-//   parameter sync  all-reduce of the gradients
+//   parameter sync  waited for the sums of gradients after the backward pass; what was summed
+//                   during that pass is not in here: exposed synchronization
 //   update          the solver
 //   test            everything about the test set
 //   other           the rest of the wall time: logging, checkpoints, start of the loop

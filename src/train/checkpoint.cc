@@ -33,6 +33,8 @@ constexpr std::uint64_t kLargestHeader = std::uint64_t{1} << 20;
 // Far above any network, and far below where sizes in bytes would wrap.
 constexpr std::uint64_t kMostParameters = std::uint64_t{1} << 40;
 
+constexpr std::uint64_t kLargestGrowth = std::uint64_t{1} << 20;
+
 constexpr const char* kRemedy =
     "remove the file, so that --resume takes the checkpoint before it, or start without --resume";
 
@@ -68,6 +70,30 @@ std::uint64_t count_of(const nlohmann::json& value, const char* name) {
                 kRemedy);
   }
   return value.get<std::uint64_t>();
+}
+
+nlohmann::json to_json_object(const GrowthState& growth) {
+  nlohmann::json json{
+      {"factor", growth.factor}, {"grown_at", growth.grown_at}, {"tested_at", growth.tested_at}};
+  if (growth.accuracy) json["accuracy"] = *growth.accuracy;
+  return json;
+}
+
+// Checkpoints of earlier versions have none: their batches did not grow.
+GrowthState growth_of(const nlohmann::json& header) {
+  GrowthState growth;
+  if (!header.contains("growth")) return growth;
+  const nlohmann::json& json = header.at("growth");
+  growth.factor = count_of(json.at("factor"), "factor");
+  growth.grown_at = count_of(json.at("grown_at"), "grown_at");
+  growth.tested_at = count_of(json.at("tested_at"), "tested_at");
+  if (json.contains("accuracy")) growth.accuracy = json.at("accuracy").get<double>();
+  if (growth.factor == 0 || growth.factor > kLargestGrowth) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("its header says that the batch has grown {} times", growth.factor),
+                kRemedy);
+  }
+  return growth;
 }
 
 Layout read_layout(const File& file) {
@@ -119,9 +145,11 @@ std::string to_text(const CheckpointHeader& header) {
                         {"solver_state", header.solver_state},
                         {"seed", header.seed},
                         {"iteration", header.iteration},
+                        {"batches", header.batches},
                         {"epoch", header.epoch},
                         {"loss_sum", header.loss_sum},
                         {"loss_count", header.loss_count},
+                        {"growth", to_json_object(header.growth)},
                         {"train_state", header.train_state},
                         {"test_state", header.test_state}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -143,9 +171,12 @@ CheckpointHeader parse_checkpoint_header(const std::string& text) {
               .solver_state = count("solver_state"),
               .seed = count("seed"),
               .iteration = count("iteration"),
+              // Once, every iteration was one batch.
+              .batches = count(json.contains("batches") ? "batches" : "iteration"),
               .epoch = count("epoch"),
               .loss_sum = json.at("loss_sum").get<double>(),
               .loss_count = count("loss_count"),
+              .growth = growth_of(json),
               .train_state = json.at("train_state").get<std::string>(),
               .test_state = json.at("test_state").get<std::string>()};
   } catch (const nlohmann::json::exception&) {

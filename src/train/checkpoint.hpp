@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 
+#include "train/batch_growth.hpp"
 #include "train/network.hpp"
 
 namespace forebay {
@@ -35,9 +36,11 @@ struct CheckpointHeader {
   std::uint64_t solver_state = 0;  ///< Q
   std::uint64_t seed = 0;
   std::uint64_t iteration = 0;   ///< iterations done
+  std::uint64_t batches = 0;     ///< of the loader, in them
   std::uint64_t epoch = 0;       ///< epochs done, tests included
   double loss_sum = 0;           ///< over the samples of the unfinished epoch,
   std::uint64_t loss_count = 0;  ///< and their number
+  GrowthState growth;            ///< of the batch
   std::string train_state;       ///< Loader::state of the training set
   std::string test_state;        ///< of the test set; empty without one
   bool operator==(const CheckpointHeader&) const = default;

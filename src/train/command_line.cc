@@ -4,6 +4,7 @@
 
 #include "cli/bench/variant.hpp"
 #include "cli/loader_flags.hpp"
+#include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "train/net_catalog.hpp"
 
@@ -63,6 +64,58 @@ void add_threads_flag(CLI::App& command, TrainFlags& flags) {
   command.add_option("--threads", flags.threads, "Threads that compute, a rank (default 1)");
 }
 
+void add_sync_flags(CLI::App& command, TrainFlags& flags) {
+  const std::string group = "Gradients";
+  command
+      .add_option("--sync", flags.sync,
+                  "How gradients are summed: blocking (after the backward pass), or during it by "
+                  "negotiate, gs, nbcs, topo, which differ in how ranks agree on the order of "
+                  "transfers, or scp, scp-topo: negotiate and topo with cores of their own for "
+                  "every component (default: auto, which is topo, or blocking for one rank)")
+      ->group(group);
+  command
+      .add_option("--fusion-bytes", flags.fusion,
+                  "Largest transfer, put together from several gradients (default 64MiB; topo: an "
+                  "eighth of all; 0: every gradient alone)")
+      ->type_name("BYTES")
+      ->group(group);
+  command
+      .add_option("--cycle", flags.cycle,
+                  "Shortest time between two agreements of negotiate, gs and nbcs (default 5ms)")
+      ->type_name("TIME")
+      ->group(group);
+  command
+      .add_option(
+          "--wire", flags.wire,
+          "What gradients are rounded to while they move: none (default), float16, bfloat16")
+      ->group(group);
+  command
+      .add_flag("!--capture", flags.run.gradients.graph_given,
+                "topo learns the order of transfers from the first iteration, not from the network")
+      ->group(group);
+  command
+      .add_option("--accumulate", flags.run.accumulate,
+                  "Batches of the loader whose gradients are added up for one update (default 1)")
+      ->group(group);
+}
+
+void add_growth_flags(CLI::App& command, TrainFlags& flags) {
+  const std::string group = "Batches that grow";
+  command
+      .add_option("--grow-batch", flags.growth,
+                  "Double batch and learning rate when a test shows that an iteration has gained "
+                  "less accuracy than this, such as 1e-5")
+      ->group(group);
+  command
+      .add_option("--grow-limit", flags.run.growth.limit,
+                  "Largest batch, times the first (default 16)")
+      ->group(group);
+  command
+      .add_option("--grow-warmup", flags.run.growth.warmup,
+                  "Iterations until the learning rate has doubled (default 100)")
+      ->group(group);
+}
+
 void add_output_flags(CLI::App& command, TrainFlags& flags) {
   const std::string group = "Output";
   command
@@ -92,6 +145,7 @@ void add_output_flags(CLI::App& command, TrainFlags& flags) {
 }
 
 constexpr std::uint64_t kMostClasses = 1'000'000;
+constexpr std::uint64_t kMostBatches = 1'000'000;  // of one iteration
 constexpr int kMostThreads = 1024;
 
 void check(const TrainFlags& flags) {
@@ -105,6 +159,17 @@ void check(const TrainFlags& flags) {
     throw_usage("--checkpoint-every without --checkpoint", "name a directory for the checkpoints");
   }
   if (run.log_every == 0) throw_usage("--log-every is 0", "give at least 1");
+  if (run.accumulate == 0 || run.accumulate > kMostBatches) {
+    throw_usage(fmt::format("--accumulate is {}", run.accumulate),
+                fmt::format("give 1 to {} batches", kMostBatches));
+  }
+  if (flags.growth && run.test.empty()) {
+    throw_usage("--grow-batch without --test", "name a data set whose results say when to grow");
+  }
+  if (flags.growth && find_net(run.net).task != Task::classify) {
+    throw_usage(fmt::format("--grow-batch with {}, which has no accuracy", run.net),
+                "leave it out, or choose a network that classifies");
+  }
   if (flags.classes == 0) throw_usage("--classes is 0", "give at least 1");
   // Beyond these, LibTorch asks the system for more than any machine has, and says so in no words.
   if (flags.classes.value_or(1) > kMostClasses) {
@@ -118,6 +183,22 @@ void check(const TrainFlags& flags) {
   }
 }
 
+GradientOptions gradient_options(const TrainFlags& flags) {
+  GradientOptions options = flags.run.gradients;
+  options.strategy = parse_gradient_strategy(flags.sync);
+  options.wire = parse_wire_format(flags.wire);
+  if (!flags.fusion.empty()) options.fusion_bytes = parse_bytes(flags.fusion, "fusion-bytes");
+  if (!flags.cycle.empty()) {
+    options.cycle =
+        std::chrono::duration_cast<std::chrono::microseconds>(parse_duration(flags.cycle, "cycle"));
+  }
+  if (options.strategy == GradientStrategy::blocking && options.wire != WireFormat::as_is) {
+    throw_usage(fmt::format("--wire {} with --sync blocking", flags.wire),
+                "choose another --sync: blocking sums gradients as they are");
+  }
+  return options;
+}
+
 }  // namespace
 
 void add_train_flags(CLI::App& command, TrainFlags& flags) {
@@ -129,6 +210,8 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_flag("--measure-skew", flags.run.measure_skew,
                    "Tell waiting for slower ranks from the exchange of gradients, by a barrier");
   add_solver_flags(command, flags);
+  add_sync_flags(command, flags);
+  add_growth_flags(command, flags);
   add_output_flags(command, flags);
   add_loader_flags(command, flags.run.loader);
   add_order_flags(command, flags.run.loader, {"seed"});
@@ -148,6 +231,9 @@ TrainOptions complete(const TrainFlags& flags) {
   run.solver.momentum = flags.momentum.value_or(net.momentum);
   run.solver.weight_decay = flags.weight_decay.value_or(net.weight_decay);
   run.solver.validate();
+  run.gradients = gradient_options(flags);
+  run.growth.threshold = flags.growth;
+  run.growth.validate();
   run.loader.seed = run.seed;
   if (run.loader.epochs == 0 && run.loader.iterations == 0) run.loader.epochs = 1;
   return run;
@@ -168,6 +254,7 @@ void add_ladder_flags(CLI::App& command, LadderFlags& flags) {
   add_network_flags(command, flags.train);
   add_threads_flag(command, flags.train);
   add_solver_flags(command, flags.train);
+  add_sync_flags(command, flags.train);
   add_loader_flags(command, flags.train.run.loader, {"strategy"});
 }
 

@@ -23,6 +23,11 @@ struct TrainFlags {
   std::optional<double> weight_decay;
   std::string solver;  ///< empty: by network
   std::string policy = "fixed";
+  std::string sync = "auto";  ///< parsed with the rest, for one-line errors,
+  std::string wire = "none";
+  std::string fusion;            ///< as are sizes
+  std::string cycle;             ///< and times; empty: by default
+  std::optional<double> growth;  ///< threshold
   int threads = 1;
   bool json = false;
 };

@@ -14,6 +14,7 @@
 #include "forebay/log.hpp"
 #include "storage/atomic_file.hpp"
 #include "train/command_line.hpp"
+#include "train/cores.hpp"
 #include "train/ladder.hpp"
 #include "train/report.hpp"
 #include "train/torch/torch_network.hpp"
@@ -24,7 +25,8 @@ namespace {
 enum ExitCode : int { kFailed = 1, kUsage = 2 };
 
 int train(const std::shared_ptr<Communicator>& comm, const TrainFlags& flags) {
-  const TrainOptions options = complete(flags);
+  TrainOptions options = complete(flags);
+  place_components(*comm, options, flags.threads);
   set_compute_threads(flags.threads);
   const auto show_epoch = [&](const EpochRecord& record) {
     if (flags.json) return;
@@ -60,7 +62,11 @@ void write(const LadderResults& results, const std::string& json_path) {
 }
 
 int bench_train(const std::shared_ptr<Communicator>& comm, const LadderFlags& flags) {
-  const LadderOptions options = complete(flags);
+  LadderOptions options = complete(flags);
+  place_components(*comm, options.train, options.threads);
+  for (bench::Variant& variant : options.variants) {
+    variant.options.placement = options.train.loader.placement;
+  }
   set_compute_threads(options.threads);
   Progress progress("training",
                     options.variants.size() * static_cast<std::uint64_t>(options.repetitions));

@@ -3,6 +3,9 @@
 //   parameters   w[0..P)          what the solver updates
 //   exchange     [ gradients P | statistics S | loss 1 | weight 1 ]
 //                                 one contiguous array, so that one all-reduce carries all of it
+//   parts        both arrays are cut alike into the network's tensors, in the order in which the
+//                forward pass needs them; the backward pass tells when each one's gradient is
+//                final, so that its sum over ranks can begin while the pass goes on
 //
 // Statistics are the running means and variances of batch normalization (none in most networks).
 // Averaging them with the gradients keeps every rank's network identical after every iteration. The
@@ -18,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "forebay/dataset.hpp"
 #include "train/shape.hpp"
@@ -53,6 +57,25 @@ struct Score {
   std::uint64_t correct = 0;  ///< to classify
 };
 
+/// One tensor of parameters: [offset, offset + size()) of parameters() and of gradients().
+struct Part {
+  std::string name;  ///< of its own
+  std::size_t offset = 0;
+  std::vector<std::uint64_t> shape;
+
+  std::size_t size() const;
+};
+
+/// Told of a part, by its number, whose gradient does not change any more in this pass.
+using GradientListener = std::function<void(std::size_t part)>;
+
+struct BackwardPass {
+  float weight = 1;  ///< gradients are those of the loss times this
+  bool add = false;  ///< to the gradients of the passes before, instead of overwriting them
+  /// Called once for each part, within the pass and by its thread; the order is the network's.
+  GradientListener ready;
+};
+
 class Network {
  public:
   virtual ~Network() = default;
@@ -64,25 +87,35 @@ class Network {
   virtual std::span<float> parameters() = 0;
   virtual std::span<float> exchange() = 0;
   virtual std::size_t statistics_count() const = 0;
+  /// In forward order, without gaps. Equal for equal options.
+  virtual std::span<const Part> parts() const = 0;
 
   std::span<float> gradients() { return exchange().first(parameters().size()); }
   std::span<float> statistics() {
     return exchange().subspan(parameters().size(), statistics_count());
   }
+  /// All but the gradients.
+  std::span<float> tail() { return exchange().subspan(parameters().size()); }
   float& loss() { return exchange()[exchange().size() - 2]; }
   float& weight() { return exchange().back(); }
 
   /// Training pass over at least one sample; returns the mean loss: cross entropy, or the mean
   /// squared error of the outputs. `noise` seeds what is random in it (dropout).
   virtual float forward(const TrainingBatch& batch, std::uint64_t noise) = 0;
-  /// Overwrites the gradients with those of the last forward pass.
-  virtual void backward() = 0;
+  /// Gradients of the last forward pass; parts that it did not use have none: zeros.
+  virtual void backward(const BackwardPass& pass) = 0;
   /// Inference pass without randomness; changes nothing.
   virtual Score evaluate(const TrainingBatch& batch) = 0;
 };
 
 /// What stands in Network::exchange() behind gradients and statistics.
 inline constexpr std::size_t kExchangeTail = 2;
+
+inline std::size_t Part::size() const {
+  std::size_t size = 1;
+  for (const std::uint64_t extent : shape) size *= extent;
+  return size;
+}
 
 using NetworkFactory = std::function<std::unique_ptr<Network>(const NetworkOptions&)>;
 

@@ -22,6 +22,63 @@ Json to_json_object(const Breakdown& rank) {
   return json;
 }
 
+Json to_json_object(const GradientStatistics& rank) {
+  const SyncStatistics& engine = rank.engine;
+  return {{"bytes", rank.bytes},
+          {"early_bytes", rank.early_bytes},
+          {"tensors", engine.tensors},
+          {"transfers", engine.transfers},
+          {"wire_bytes", engine.wire_bytes},
+          {"largest_transfer", engine.largest_transfer},
+          {"cycles", engine.cycles},
+          {"empty_cycles", engine.empty_cycles},
+          {"negotiations", engine.negotiations},
+          {"cache_hits", engine.cache_hits},
+          {"cache_misses", engine.cache_misses},
+          {"plans", engine.plans},
+          {"fallbacks", engine.fallbacks},
+          {"stalls", engine.stalls},
+          {"wait_seconds", engine.wait_seconds},
+          {"copy_seconds", engine.copy_seconds},
+          {"transfer_seconds", engine.transfer_seconds},
+          {"skew_seconds", engine.skew_seconds},
+          {"oversleep", engine.oversleep},
+          {"thread_user_seconds", engine.thread_user_seconds},
+          {"thread_system_seconds", engine.thread_system_seconds},
+          {"thread_voluntary_switches", engine.thread_voluntary_switches},
+          {"thread_involuntary_switches", engine.thread_involuntary_switches}};
+}
+
+Json sync_to_json(const TrainReport& report) {
+  Json json{{"strategy", to_string(report.sync_strategy)},
+            {"explanation", report.sync_explanation},
+            {"overlap", overlap(report.sync)},
+            {"ranks", Json::array()}};
+  for (const GradientStatistics& rank : report.sync) {
+    json["ranks"].push_back(to_json_object(rank));
+  }
+  return json;
+}
+
+/// The second half of what the table says about gradients; means of the ranks.
+std::string sync_to_text(const TrainReport& report) {
+  if (report.sync_strategy == GradientStrategy::blocking || report.sync.empty()) return "";
+  const auto ranks = static_cast<double>(report.sync.size());
+  double moving = 0;
+  double thread = 0;
+  for (const GradientStatistics& rank : report.sync) {
+    moving += (rank.engine.transfer_seconds + rank.engine.copy_seconds) / ranks;
+    thread += (rank.engine.thread_user_seconds + rank.engine.thread_system_seconds) / ranks;
+  }
+  double waited = 0;
+  for (const Breakdown& rank : report.ranks) waited += rank[Phase::sync] / ranks;
+  return fmt::format(
+      "gradients: {}\n"
+      "overlap: {:.0f} % of their bytes were summed when the backward pass ended; {:.2f} s of "
+      "copies and transfers, {:.2f} s waited for; progress thread {:.2f} s\n",
+      report.sync_explanation, 100 * overlap(report.sync), moving, waited, thread);
+}
+
 }  // namespace
 
 std::string to_line(const EpochRecord& record, std::uint64_t epochs) {
@@ -35,6 +92,7 @@ std::string to_line(const EpochRecord& record, std::uint64_t epochs) {
 
 std::string to_text(const TrainReport& report) {
   std::string text = fmt::format("{}\n{}", report.explanation, to_table(report.ranks));
+  text += sync_to_text(report);
   if (!report.test) return text;
   const auto& [accuracy, loss, samples] = *report.test;
   return text + fmt::format("test {} {:.4f} on {} samples after {} epochs\n",
@@ -56,6 +114,7 @@ std::string to_json(const TrainReport& report) {
   json["reading"] = report.explanation;
   json["ranks"] = Json::array();
   for (const Breakdown& rank : report.ranks) json["ranks"].push_back(to_json_object(rank));
+  json["sync"] = sync_to_json(report);
   json["loader"] = Json::parse(to_json(report.loader));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

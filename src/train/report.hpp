@@ -13,7 +13,8 @@ std::string to_line(const EpochRecord& record, std::uint64_t epochs);
 /// The table of where the time went, and the results.
 std::string to_text(const TrainReport& report);
 
-/// One JSON object: {"event":"summary",...,"ranks":[{"read":...},...],"loader":{...}}.
+/// One JSON object:
+/// {"event":"summary",...,"ranks":[{"read":...},...],"sync":{...,"ranks":[...]},"loader":{...}}.
 std::string to_json(const TrainReport& report);
 
 }  // namespace forebay

@@ -36,6 +36,10 @@ std::string to_json(const EpochRecord& record) {
   return json.dump();
 }
 
+std::string to_json(const GrowthRecord& record) {
+  return Json{{"event", "growth"}, {"iteration", record.iteration}, {"batch", record.batch}}.dump();
+}
+
 RunLog::RunLog(const std::string& path, bool append) : path_(path) {
   if (path.empty()) return;
   file_.open(path, append ? std::ios::app : std::ios::trunc);

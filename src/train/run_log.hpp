@@ -1,6 +1,7 @@
 // The log of a run: one JSON object a line, written by rank 0.
 //
 //   {"event":"iteration","iteration":1,"epoch":0,"loss":2.30,"learning_rate":0.01}
+//   {"event":"growth","iteration":938,"batch":128}
 //   {"event":"epoch","epoch":1,"iteration":938,"loss":0.61,"test_accuracy":0.84,"test_loss":0.45}
 //
 // Lines hold nothing that depends on timing, and numbers in full precision: two runs that should
@@ -34,8 +35,15 @@ struct EpochRecord {
   std::optional<TestScore> test;
 };
 
+/// The batch has grown, after so many iterations.
+struct GrowthRecord {
+  std::uint64_t iteration = 0;
+  std::uint64_t batch = 0;  ///< samples of an iteration, over all ranks
+};
+
 std::string to_json(const IterationRecord& record);
 std::string to_json(const EpochRecord& record);
+std::string to_json(const GrowthRecord& record);
 
 class RunLog {
  public:

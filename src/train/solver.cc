@@ -25,6 +25,27 @@ void require(bool holds, std::string_view option, double value, std::string_view
 bool positive(double value) { return std::isfinite(value) && value > 0; }
 bool not_negative(double value) { return std::isfinite(value) && value >= 0; }
 
+/// As the policy says, for the first batch.
+double rate_by_policy(const SolverOptions& options, RunTime now) {
+  switch (options.policy) {
+    case RatePolicy::fixed:
+      return options.rate;
+    case RatePolicy::step: {
+      const std::uint64_t steps = now.iteration / options.step;
+      return options.rate * std::pow(options.gamma, static_cast<double>(steps));
+    }
+    case RatePolicy::inv:
+      return options.rate *
+             std::pow(1 + options.gamma * static_cast<double>(now.iteration), -options.power);
+    case RatePolicy::epochs: {
+      const auto passed = std::ranges::count_if(
+          options.drops, [&now](std::uint64_t epoch) { return epoch <= now.epoch; });
+      return options.rate * std::pow(options.gamma, static_cast<double>(passed));
+    }
+  }
+  return options.rate;
+}
+
 }  // namespace
 
 std::string_view to_string(SolverKind kind) { return name_of(kind, kSolvers); }
@@ -62,23 +83,7 @@ void SolverOptions::validate() const {
 }
 
 double learning_rate(const SolverOptions& options, RunTime now) {
-  switch (options.policy) {
-    case RatePolicy::fixed:
-      return options.rate;
-    case RatePolicy::step: {
-      const std::uint64_t steps = now.iteration / options.step;
-      return options.rate * std::pow(options.gamma, static_cast<double>(steps));
-    }
-    case RatePolicy::inv:
-      return options.rate *
-             std::pow(1 + options.gamma * static_cast<double>(now.iteration), -options.power);
-    case RatePolicy::epochs: {
-      const auto passed = std::ranges::count_if(
-          options.drops, [&now](std::uint64_t epoch) { return epoch <= now.epoch; });
-      return options.rate * std::pow(options.gamma, static_cast<double>(passed));
-    }
-  }
-  return options.rate;
+  return rate_by_policy(options, now) * now.rate_factor;
 }
 
 Solver::Solver(const SolverOptions& options, std::size_t parameters)

@@ -58,6 +58,7 @@ struct SolverOptions {
 struct RunTime {
   std::uint64_t iteration = 0;  ///< iterations done
   std::uint64_t epoch = 0;      ///< epochs done
+  double rate_factor = 1;       ///< multiplies the learning rate: of batches that have grown
 };
 
 double learning_rate(const SolverOptions& options, RunTime now);

@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "forebay/trace.hpp"
 #include "train/net_catalog.hpp"
 
@@ -22,6 +23,10 @@ namespace {
 /// A seed that depends on all three numbers.
 std::uint64_t seed_of(std::uint64_t seed, std::uint64_t iteration, std::uint64_t rank) {
   return mix(mix(seed + iteration + kGolden) + rank + kGolden);
+}
+
+void multiply(std::span<float> values, float by) {
+  for (float& value : values) value *= by;
 }
 
 }  // namespace
@@ -46,9 +51,10 @@ TrainReport Trainer::run() {
 }
 
 // Ends all ranks when one fails: the loaders carry the error to where the others wait, and give
-// all of them the same one.
+// all of them the same one; those that wait for gradients get it from there.
 void Trainer::together(const std::function<void()>& steps) {
   const auto fail = [this](const Error& error) {
+    if (sync_) sync_->fail(error.at_rank(comm_->rank()));
     for (auto* reader : {&training_set_, &test_set_}) {
       if (reader->has_value()) (*reader)->loader().fail(error.at_rank(comm_->rank()));
     }
@@ -92,6 +98,7 @@ void Trainer::find_checkpoint() {
 void Trainer::open_data_sets() {
   LoaderOptions training = options_.loader;
   if (training.epochs > 0) training.iterations = 0;
+  training.iterations = batches_at_most(training.iterations);
   LoaderOptions testing = test_options();
   if (options_.resume) {
     training = resume_options(progress_.train_state, training, comm_->size());
@@ -99,14 +106,20 @@ void Trainer::open_data_sets() {
       testing = resume_options(progress_.test_state, testing, comm_->size());
     }
   }
-  if (progress_.iteration < training.first_iteration) {
-    throw Error(ErrorKind::corrupt, "the checkpoint counts fewer iterations than its data set",
+  if (progress_.batches < training.first_iteration) {
+    throw Error(ErrorKind::corrupt, "the checkpoint counts fewer batches than its data set",
                 "remove it", {.file = resumed_from_, .rank = 0});
   }
   comm_->set_timeout(options_.loader.patience_with_ranks());
   const FieldNames names{.task = task_, .input = options_.input, .target = options_.target};
   training_set_.emplace(comm_, options_.dataset, training, names, trace());
   if (!options_.test.empty()) test_set_.emplace(comm_, options_.test, testing, names, trace());
+}
+
+// An iteration at the end of an epoch may take fewer. 0: no end.
+std::uint64_t Trainer::batches_at_most(std::uint64_t iterations) const {
+  const std::uint64_t each = options_.accumulate * (growing() ? options_.growth.limit : 1);
+  return iterations > UINT64_MAX / each ? 0 : iterations * each;
 }
 
 // Whatever the order of the training set, that of the test set is the one that starts no epochs.
@@ -148,8 +161,11 @@ void Trainer::build_network(const NetworkFactory& factory) {
                       .mean = options_.mean,
                       .scale = options_.scale});
   solver_.emplace(options_.solver, network_->parameters().size());
-  // Equal already where all ranks run one build on one kind of processor.
-  comm_->broadcast(std::as_writable_bytes(network_->parameters()), 0);
+  GradientOptions gradients = options_.gradients;
+  gradients.trace = trace();
+  // Parameters are equal already where all ranks run one build on one kind of processor.
+  sync_ =
+      make_gradient_sync(comm_, *network_, gradients, [this] { training_set_->loader().check(); });
 }
 
 void Trainer::restore() {
@@ -178,6 +194,12 @@ TrainingState Trainer::state() {
           .solver = solver_->state()};
 }
 
+RunTime Trainer::now() const {
+  return {.iteration = progress_.iteration,
+          .epoch = progress_.epoch,
+          .rate_factor = rate_factor(progress_.growth, options_.growth, progress_.iteration)};
+}
+
 std::uint64_t Trainer::epochs_wanted() const {
   return options_.loader.epochs > 0 ? options_.loader.epochs : UINT64_MAX;
 }
@@ -196,6 +218,7 @@ void Trainer::train() {
     if (epoch_ends || done() || (every > 0 && progress_.iteration % every == 0)) save();
   }
   breakdown_.close(now_seconds() - training_begin_);
+  sync_->close();
 }
 
 // One iteration; false when the loader has no more.
@@ -211,44 +234,76 @@ bool Trainer::step() {
     failure.emplace(ErrorKind::unsupported, fmt::format("training failed: {}", error.what()), "",
                     Where{.rank = comm_->rank()});
   }
-  if (failure) network_->loss() = std::numeric_limits<float>::quiet_NaN();
-  const std::uint64_t samples = failure ? 0 : training_set_->count();
-  training_set_->release();
-  const std::uint64_t all_samples = exchange(samples);
-  if (!std::isfinite(network_->loss())) fail_together(failure);
-  if (all_samples > 0) {
-    const PhaseTimer time = timer(Phase::update);
-    solver_->update(network_->parameters(), network_->gradients(), now());
+  if (failure) {
+    skip_batches();
+    network_->loss() = std::numeric_limits<float>::quiet_NaN();
+    samples_ = 0;
   }
-  breakdown_.images += samples;
+  const std::uint64_t all_samples = exchange();
+  if (!std::isfinite(network_->loss())) fail_together(failure);
+  update(all_samples);
+  breakdown_.images += samples_;
   log_iteration(all_samples);
   return true;
 }
 
-/// From the next batch to gradients; false after the last batch.
+/// From the next batches to gradients; false after the last batch.
 bool Trainer::compute() {
-  {
-    const PhaseTimer time = timer(Phase::read);
-    if (!training_set_->next()) return false;
-  }
+  batches_ = 0;
+  samples_ = 0;
+  network_->loss() = 0;
+  do {
+    if (!next_batch()) return batches_ > 1;
+    learn();
+    training_set_->release();
+  } while (!iteration_has_all());
+  // Nothing was learned from, and nothing overwritten.
+  if (samples_ == 0) std::ranges::fill(network_->gradients(), 0.0F);
+  return true;
+}
+
+bool Trainer::next_batch() {
+  const PhaseTimer time = timer(Phase::read);
+  ++batches_;
+  if (!training_set_->next()) return false;
+  ++progress_.batches;
+  return true;
+}
+
+bool Trainer::iteration_has_all() const {
+  return batches_ >= batches_of_iteration() ||
+         training_set_->loader().epochs_done() > progress_.epoch;
+}
+
+/// Adds what this rank's share of the batch says to loss and gradients.
+void Trainer::learn() {
   {
     const PhaseTimer time = timer(Phase::decode);
     training_set_->read(options_.classes);
   }
   const TrainingBatch batch = training_set_->batch();
-  if (batch.count == 0) {
-    std::ranges::fill(network_->gradients(), 0.0F);
-    network_->loss() = 0;
-    return true;
-  }
+  if (batch.count == 0) return;
+  BackwardPass pass{.weight = static_cast<float>(batch.count), .add = samples_ > 0, .ready = {}};
   {
     const PhaseTimer time = timer(Phase::forward);
     const auto rank = static_cast<std::uint64_t>(comm_->rank());
-    network_->loss() = network_->forward(batch, seed_of(options_.seed, progress_.iteration, rank));
+    const std::uint64_t noise = seed_of(options_.seed, progress_.iteration, rank) + batches_ - 1;
+    network_->loss() += pass.weight * network_->forward(batch, noise);
   }
   const PhaseTimer time = timer(Phase::backward);
-  network_->backward();
-  return true;
+  if (iteration_has_all()) pass.ready = [this](std::size_t part) { sync_->ready(part); };
+  network_->backward(pass);
+  samples_ += batch.count;
+}
+
+// The loader delivers to all ranks or none: one that has failed takes the rest of its batches too.
+void Trainer::skip_batches() noexcept {
+  try {
+    training_set_->release();
+    while (!iteration_has_all() && next_batch()) training_set_->release();
+  } catch (const std::exception&) {
+    // The iteration fails for what came first.
+  }
 }
 
 void Trainer::fail_together(const std::optional<Error>& mine) {
@@ -261,29 +316,36 @@ void Trainer::fail_together(const std::optional<Error>& mine) {
               "lower --lr", {.rank = 0});
 }
 
-/// Means over the samples of all ranks, whose number it returns.
-std::uint64_t Trainer::exchange(std::uint64_t samples) {
+/// Sums of gradients and means of the rest, over the samples of all ranks, whose number it returns.
+std::uint64_t Trainer::exchange() {
   if (options_.measure_skew) {
     const PhaseTimer time = timer(Phase::skew);
     comm_->barrier();
   }
   const PhaseTimer time = timer(Phase::sync);
-  const auto multiply = [values = network_->exchange()](float by) {
-    for (float& value : values) value *= by;
-  };
   // What no rank has samples for stays as it was.
   std::vector<float> statistics;
-  if (samples == 0) statistics.assign(network_->statistics().begin(), network_->statistics().end());
-  network_->weight() = 1;
-  multiply(static_cast<float>(samples));
-  comm_->all_reduce_sum(network_->exchange());
+  if (samples_ == 0) {
+    statistics.assign(network_->statistics().begin(), network_->statistics().end());
+  }
+  multiply(network_->statistics(), static_cast<float>(samples_));
+  network_->weight() = static_cast<float>(samples_);
+  sync_->finish();
   const float all_samples = network_->weight();
   if (all_samples > 0) {
-    multiply(1 / all_samples);
+    multiply(network_->statistics(), 1 / all_samples);
+    network_->loss() /= all_samples;
   } else {
     std::ranges::copy(statistics, network_->statistics().begin());
   }
   return static_cast<std::uint64_t>(all_samples);
+}
+
+void Trainer::update(std::uint64_t samples) {
+  if (samples == 0) return;
+  const PhaseTimer time = timer(Phase::update);
+  multiply(network_->gradients(), 1 / static_cast<float>(samples));
+  solver_->update(network_->parameters(), network_->gradients(), now());
 }
 
 void Trainer::log_iteration(std::uint64_t samples) {
@@ -316,6 +378,22 @@ void Trainer::finish_epoch() {
     log_->write(to_json(record));
     if (listener_) listener_(record);
   });
+  grow();
+}
+
+void Trainer::grow() {
+  if (!growing()) return;
+  const double accuracy = last_test_->accuracy.value();
+  if (!take_test(progress_.growth, options_.growth, accuracy, progress_.iteration)) return;
+  const GrowthRecord record{.iteration = progress_.iteration,
+                            .batch = options_.loader.batch * batches_of_iteration()};
+  collectively(*comm_, [&] {
+    if (leads()) log_->write(to_json(record));
+  });
+  if (leads()) {
+    log_message(LogLevel::info,
+                fmt::format("iteration {}: the batch grows to {}", record.iteration, record.batch));
+  }
 }
 
 // The test set is circular too, so any N positions in a row hold each of its samples once: the
@@ -376,6 +454,9 @@ TrainReport Trainer::report() {
           .loss = last_loss_,
           .test = last_test_,
           .ranks = gather_all(*comm_, breakdown_),
+          .sync = gather_all(*comm_, sync_->statistics()),
+          .sync_strategy = sync_->strategy(),
+          .sync_explanation = sync_->explain(),
           .loader = combine(gather_all(*comm_, mine)),
           .explanation = training_set_->loader().explain()};
 }

@@ -1,13 +1,16 @@
 // Data-parallel training: every rank holds the whole network and a share of each batch.
 //
-//   each iteration   read | decode | forward | backward | all-reduce | update
+//   each iteration   (read | decode | forward | backward) * accumulate | sum over ranks | update
 //   each epoch       test on the test set, checkpoint
 //
-// Gradients are weighted by this rank's samples, summed in one fused all-reduce that also carries
-// running statistics, the loss and the number of samples, and divided by the latter. So all ranks
-// hold identical networks after every iteration, short or empty shares at the end of an epoch count
-// for what they hold, and a run gives the same numbers whatever the strategy that read its data.
-// Samples that an order repeats to fill a batch are trained on like all others.
+// Gradients are weighted by this rank's samples, summed over ranks together with running
+// statistics, the loss and the number of samples (see gradient_sync.hpp), and divided by the
+// latter. So all ranks hold identical networks after every iteration, short or empty shares at the
+// end of an epoch count for what they hold, and a run gives the same numbers whatever the strategy
+// that read its data. Samples that an order repeats to fill a batch are trained on like all others.
+//
+// An iteration may add up the gradients of several batches of the loader: then it ends with the
+// epoch all the same, and the ranks' sums travel during the backward pass of its last batch.
 //
 // An epoch ends with its last batch. In the strided order that is the first iteration after which
 // every sample of it has been used: the data set is circular there, a batch may reach into the next
@@ -27,9 +30,11 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/statistics.hpp"
+#include "train/batch_growth.hpp"
 #include "train/batch_reader.hpp"
 #include "train/breakdown.hpp"
 #include "train/checkpoint.hpp"
+#include "train/gradient_sync.hpp"
 #include "train/network.hpp"
 #include "train/run_log.hpp"
 #include "train/solver.hpp"
@@ -56,18 +61,24 @@ struct TrainOptions {
   std::string log;                     ///< file for the JSON lines of run_log.hpp; empty: none
   std::uint64_t log_every = 1;         ///< iterations between its lines
   std::string trace;                   ///< file for a timeline that Perfetto opens; empty: none
-  bool measure_skew = false;  ///< a barrier before each all-reduce tells skew and sync apart
+  GradientOptions gradients;           ///< their trace is that of the run
+  std::uint64_t accumulate = 1;        ///< batches of the loader for each iteration,
+  GrowthOptions growth;                ///< and how this number grows; needs a test set
+  bool measure_skew = false;  ///< a barrier before the end of each sum tells skew and sync apart
 };
 
-/// What a run ends with. `ranks` and `loader` are filled on rank 0 only.
+/// What a run ends with. `ranks`, `sync` and `loader` are filled on rank 0 only.
 struct TrainReport {
   std::uint64_t iterations = 0;
   std::uint64_t epochs = 0;
   double loss = 0;  ///< of the last iteration
   std::optional<TestScore> test;
   std::vector<Breakdown> ranks;
-  LoaderStatistics loader;  ///< of the training set, over all ranks
-  std::string explanation;  ///< how the training set was read
+  std::vector<GradientStatistics> sync;  ///< by rank
+  GradientStrategy sync_strategy = GradientStrategy::blocking;
+  std::string sync_explanation;  ///< how gradients were summed
+  LoaderStatistics loader;       ///< of the training set, over all ranks
+  std::string explanation;       ///< how the training set was read
 };
 
 class Trainer {
@@ -92,10 +103,16 @@ class Trainer {
   void train();
   bool step();
   bool compute();
+  bool next_batch();
+  bool iteration_has_all() const;
+  void learn();
+  void skip_batches() noexcept;
   [[noreturn]] void fail_together(const std::optional<Error>& mine);
-  std::uint64_t exchange(std::uint64_t samples);
+  std::uint64_t exchange();
+  void update(std::uint64_t samples);
   void log_iteration(std::uint64_t samples);
   void finish_epoch();
+  void grow();
   TestScore test();
   void save();
   TrainReport report();
@@ -103,13 +120,18 @@ class Trainer {
 
   LoaderOptions test_options() const;
   std::uint64_t outputs() const;
-  RunTime now() const { return {progress_.iteration, progress_.epoch}; }
+  std::uint64_t batches_of_iteration() const {
+    return options_.accumulate * progress_.growth.factor;
+  }
+  std::uint64_t batches_at_most(std::uint64_t iterations) const;
+  RunTime now() const;
   TrainingState state();
   std::uint64_t epochs_wanted() const;
   bool done() const;
   void together(const std::function<void()>& steps);
   PhaseTimer timer(Phase phase) { return {breakdown_, phase, trace(), progress_.iteration}; }
   Trace* trace() { return trace_ ? &*trace_ : nullptr; }
+  bool growing() const { return options_.growth.threshold.has_value(); }
   bool leads() const { return comm_->rank() == 0; }
 
   std::shared_ptr<Communicator> comm_;
@@ -121,11 +143,14 @@ class Trainer {
   std::optional<BatchReader> test_set_;
   std::unique_ptr<Network> network_;
   std::optional<Solver> solver_;
+  std::unique_ptr<GradientSync> sync_;  ///< ends before the network does
   std::optional<RunLog> log_;
   std::string resumed_from_;
   CheckpointHeader progress_;
   std::optional<TestScore> last_test_;
   float last_loss_ = 0;
+  std::uint64_t batches_ = 0;  ///< that this iteration has asked for,
+  std::uint64_t samples_ = 0;  ///< and this rank's samples in them
   Breakdown breakdown_;
   double training_begin_ = 0;  ///< see now_seconds()
 };

@@ -1,6 +1,9 @@
 #include "train/torch/torch_network.hpp"
 
 #include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -63,11 +66,14 @@ class TorchNetwork final : public Network {
     lay_out(weights, parameters_, 0);
     lay_out(running, exchange_, count);
     attach_gradients(weights);
+    watch_gradients(weights);
+    name_parts();
   }
 
   std::span<float> parameters() override { return span_of(parameters_); }
   std::span<float> exchange() override { return span_of(exchange_); }
   std::size_t statistics_count() const override { return statistics_count_; }
+  std::span<const Part> parts() const override { return parts_; }
 
   float forward(const TrainingBatch& batch, std::uint64_t noise) override {
     torch::manual_seed(noise);
@@ -78,9 +84,14 @@ class TorchNetwork final : public Network {
     return loss_.item<float>();
   }
 
-  void backward() override {
-    std::ranges::fill(gradients(), 0.0F);
-    std::exchange(loss_, Tensor()).backward();
+  void backward(const BackwardPass& pass) override {
+    if (!pass.add) std::ranges::fill(gradients(), 0.0F);
+    ready_ = pass.ready;
+    final_.assign(parts_.size(), false);
+    std::exchange(loss_, Tensor()).backward(torch::full({}, pass.weight));
+    // Not all parts need take part in a pass.
+    for (std::size_t part = 0; part < parts_.size(); ++part) tell(part);
+    ready_ = {};
   }
 
   Score evaluate(const TrainingBatch& batch) override {
@@ -100,6 +111,36 @@ class TorchNetwork final : public Network {
     for (const Tensor& weight : weights) {
       weight.mutable_grad() = exchange_.narrow(0, at, weight.numel()).view(weight.sizes());
       at += weight.numel();
+    }
+  }
+
+  // Autograd calls the hook of a parameter's accumulator after it has added the gradient. The
+  // accumulators live as long as somebody holds them.
+  void watch_gradients(const std::vector<Tensor>& weights) {
+    using torch::autograd::variable_list;
+    for (std::size_t part = 0; part < weights.size(); ++part) {
+      accumulators_.push_back(torch::autograd::impl::grad_accumulator(weights[part]));
+      accumulators_.back()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+          [this, part](const variable_list& outputs, const variable_list&) {
+            tell(part);
+            return outputs;
+          }));
+    }
+  }
+
+  void tell(std::size_t part) {
+    if (!ready_ || final_[part]) return;
+    final_[part] = true;
+    ready_(part);
+  }
+
+  void name_parts() {
+    std::size_t offset = 0;
+    for (const auto& weight : model_->named_parameters()) {
+      const auto sizes = weight.value().sizes();
+      parts_.push_back(
+          {.name = weight.key(), .offset = offset, .shape = {sizes.begin(), sizes.end()}});
+      offset += parts_.back().size();
     }
   }
 
@@ -155,6 +196,10 @@ class TorchNetwork final : public Network {
   Tensor exchange_;
   std::size_t statistics_count_ = 0;
   Tensor loss_;
+  std::vector<Part> parts_;
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  ///< by part
+  GradientListener ready_;   ///< of the backward pass that runs,
+  std::vector<bool> final_;  ///< and the parts that it has told of
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ class TrainCommand(launch.AcceptanceCase):
         cls.test = liblmdb.write(os.path.join(cls.scratch, "test"), list(labelled_images(50, 2)))
 
     def train(self, *arguments, ranks=2):
-        return launch.run("train", self.training, "--test", self.test, "--batch", 32, *arguments,
+        batch = () if "--batch" in arguments else ("--batch", 32)
+        return launch.run("train", self.training, "--test", self.test, *batch, *arguments,
                           ranks=ranks, timeout=120)
 
     def succeed(self, *arguments, ranks=2):
@@ -64,6 +65,49 @@ class TrainCommand(launch.AcceptanceCase):
                          ranks=3)
         self.assertEqual(self.read("lmdb"), self.read("lmm"))
         self.assertEqual(self.read("lmm").count('"event":"iteration"'), 10)
+
+    def losses(self, name, *arguments, ranks=3):
+        """Of each iteration, and the sync object of the summary."""
+        summary = json.loads(self.succeed("--epochs", 1, "--log", self.path(name), "--json",
+                                          *arguments, ranks=ranks))
+        records = map(json.loads, self.read(name).splitlines())
+        return ([record["loss"] for record in records if record["event"] == "iteration"],
+                summary["sync"])
+
+    def assert_same_curve(self, mine, expected):
+        self.assertEqual(len(mine), len(expected))
+        for loss, other in zip(mine, expected):
+            self.assertAlmostEqual(loss, other, delta=1e-3 * max(1, other))
+
+    def test_every_way_to_sum_gradients_gives_the_same_curve(self):
+        expected, sync = self.losses("blocking", "--sync", "blocking")
+        self.assertEqual(sync["strategy"], "blocking")
+        for strategy in ("negotiate", "gs", "nbcs", "scp", "topo", "scp-topo"):
+            with self.subTest(strategy=strategy):
+                mine, sync = self.losses(strategy, "--sync", strategy, "--cycle", "1ms",
+                                         "--fusion-bytes", "64K")
+                self.assert_same_curve(mine, expected)
+                self.assertEqual(sync["strategy"], strategy)
+                self.assertEqual(len(sync["ranks"]), 3)
+                for rank in sync["ranks"]:
+                    self.assertEqual(rank["bytes"], 10 * 4 * 431080)
+                    self.assertGreater(rank["transfers"], 10)
+        mine, _ = self.losses("captured", "--sync", "topo", "--capture")
+        self.assert_same_curve(mine, expected)
+
+    def test_topo_negotiates_nothing(self):
+        _, sync = self.losses("topo", "--sync", "topo", "--trace", self.path("sync.trace"))
+        for rank in sync["ranks"]:
+            self.assertEqual((rank["fallbacks"], rank["negotiations"]), (0, 0))
+        self.assertIn("4.product.weight", self.read("sync.trace"))
+
+    def test_several_batches_are_as_good_as_one_large_one(self):
+        order = ("--coalesce", 1)
+        whole, _ = self.losses("whole", "--batch", 60, *order)
+        for strategy in ("blocking", "topo"):
+            parts, _ = self.losses("parts", "--batch", 20, "--accumulate", 3, "--sync", strategy,
+                                   *order)
+            self.assert_same_curve(parts, whole)
 
     def test_resumed_equals_straight(self):
         self.succeed("--epochs", 2, "--log", self.path("straight"))
@@ -123,7 +167,8 @@ class TrainCommand(launch.AcceptanceCase):
     def test_explains_itself(self):
         result = launch.run("train", "--help")
         self.assertEqual(result.code, 0)
-        for word in ("--net", "cifar10_full", "--strategy", "--checkpoint", "--momentum"):
+        for word in ("--net", "cifar10_full", "--strategy", "--checkpoint", "--momentum", "--sync",
+                     "scp-topo", "--accumulate"):
             self.assertIn(word, result.out)
 
     def test_usage_errors_are_one_line(self):
@@ -133,6 +178,14 @@ class TrainCommand(launch.AcceptanceCase):
                                 (("--batch", 8, "--solver", "lbfgs"), "adam"),
                                 (("--batch", 8, "--lr-epochs", "5,3"), "--lr-epochs"),
                                 (("--batch", 8, "--threads", 100000), "1024"),
+                                (("--batch", 8, "--sync", "ring"), "negotiate"),
+                                (("--batch", 8, "--wire", "int8"), "bfloat16"),
+                                (("--batch", 8, "--sync", "blocking", "--wire", "float16"),
+                                 "--wire"),
+                                (("--batch", 8, "--cycle", "fast"), "200ms"),
+                                (("--batch", 8, "--fusion-bytes", "many"), "64MiB"),
+                                (("--batch", 8, "--accumulate", 0), "--accumulate"),
+                                (("--batch", 8, "--grow-batch", "1e-5"), "--test"),
                                 (("--batch", 8, "--classes", 99999999999), "limit"),
                                 (("--batch", 1), "2 ranks"), (("--batch", 8, "--what"), "--what")):
             with self.subTest(arguments=arguments):

@@ -122,7 +122,7 @@ TEST(Applications, LearnWithAdam) {
                   network->parameters().size());
     for (std::size_t i = 0; i < 30; ++i) {
       network->forward(samples.batch(i * 16 % 256, 16), i);
-      network->backward();
+      network->backward({});
       solver.update(network->parameters(), network->gradients(), {i, 0});
     }
     // Who always says 0 is wrong by (1/3 + 1/12) / 2 = 0.21.

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "forebay/error.hpp"
@@ -89,7 +92,7 @@ TEST(Networks, RepeatedPassesGiveTheSameNumbers) {
   const auto pass = [&] {
     const auto network = make_torch_network(options_for("cifar10_full", pictures.shape, 10));
     network->forward(pictures.batch(0, 8), 1);
-    network->backward();
+    network->backward({});
     return copy(network->gradients());
   };
   EXPECT_EQ(pass(), pass());
@@ -99,18 +102,75 @@ TEST(Networks, BackwardOverwritesTheGradients) {
   const Pictures pictures(Shape{1, 28, 28}, 8, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 8), 1);
-  network->backward();
+  network->backward({});
   const auto first = copy(network->gradients());
   network->forward(pictures.batch(0, 8), 1);
-  network->backward();
+  network->backward({});
   EXPECT_EQ(first, copy(network->gradients()));
+}
+
+TEST(Networks, BackwardAddsAndWeighsGradientsWhereAskedTo) {
+  const Pictures pictures(Shape{1, 28, 28}, 8, 1);
+  const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
+  const auto pass = [&](const BackwardPass& how) {
+    network->forward(pictures.batch(0, 8), 1);
+    network->backward(how);
+    return copy(network->gradients());
+  };
+  const auto once = pass({});
+  const auto three = pass({.weight = 3});
+  const auto four = pass({.add = true});
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_NEAR(three[i], 3 * once[i], 1e-4);
+    EXPECT_NEAR(four[i], 4 * once[i], 1e-4);
+  }
+}
+
+TEST(Networks, PartsCoverTheParametersWithoutGaps) {
+  for (const char* net : {"lenet", "resnet50"}) {
+    const auto network = make_torch_network(options_for(net, {3, 64, 64}, 10));
+    std::set<std::string> names;
+    std::size_t end = 0;
+    for (const Part& part : network->parts()) {
+      EXPECT_EQ(part.offset, end);
+      end += part.size();
+      names.insert(part.name);
+    }
+    EXPECT_EQ(end, network->parameters().size());
+    EXPECT_EQ(names.size(), network->parts().size());
+  }
+}
+
+TEST(Networks, TellOfEachPartOnceWhenItsGradientIsFinal) {
+  for (const char* net : {"lenet", "resnet50"}) {
+    const Pictures pictures(Shape{1, 64, 64}, 4, 1);
+    const auto network = make_torch_network(options_for(net, pictures.shape, 10));
+    for (const bool add : {false, true}) {
+      std::vector<std::size_t> told;
+      std::vector<float> then(network->parameters().size());
+      network->forward(pictures.batch(0, 4), 1);
+      network->backward({.add = add, .ready = [&](std::size_t number) {
+                           told.push_back(number);
+                           const Part& part = network->parts()[number];
+                           std::ranges::copy(
+                               network->gradients().subspan(part.offset, part.size()),
+                               then.begin() + static_cast<std::ptrdiff_t>(part.offset));
+                         }});
+      EXPECT_EQ(then, copy(network->gradients())) << net;
+      EXPECT_EQ(told.size(), network->parts().size());
+      EXPECT_EQ(std::set(told.begin(), told.end()).size(), told.size());
+      // From the last layer to the first.
+      EXPECT_GE(told.front(), told.size() - 2) << net;
+      EXPECT_LE(told.back(), 2U) << net;
+    }
+  }
 }
 
 TEST(Networks, GradientsAgreeWithFiniteDifferences) {
   const Pictures pictures(Shape{1, 28, 28}, 4, 1);
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   network->forward(pictures.batch(0, 4), 1);
-  network->backward();
+  network->backward({});
   const std::span<float> weights = network->parameters();
   // The last inner product is smooth in its weights; its biases end the array.
   for (std::size_t i = weights.size() - 10; i < weights.size(); ++i) {
@@ -130,7 +190,7 @@ TEST(Networks, HalvesOfABatchAverageToTheGradientOfTheWhole) {
   const auto network = make_torch_network(options_for("lenet", pictures.shape, 10));
   const auto gradients = [&](std::size_t from, std::size_t count) {
     network->forward(pictures.batch(from, count), 1);
-    network->backward();
+    network->backward({});
     return copy(network->gradients());
   };
   const auto whole = gradients(0, 8);
@@ -174,7 +234,7 @@ TEST(Networks, LenetLearnsWhichHalfIsBrighter) {
   Solver solver({}, network->parameters().size());
   for (std::size_t i = 0; i < 20; ++i) {
     network->forward(pictures.batch(i * 32 % 608, 32), i);
-    network->backward();
+    network->backward({});
     solver.update(network->parameters(), network->gradients(), {i, 0});
   }
   const Pictures unseen(pictures.shape, 100, 4);

@@ -40,9 +40,11 @@ CheckpointHeader header() {
           .solver_state = 6,
           .seed = 7,
           .iteration = 938,
+          .batches = 1000,
           .epoch = 1,
           .loss_sum = 0.1,
           .loss_count = 12,
+          .growth = {.factor = 4, .grown_at = 900, .tested_at = 938, .accuracy = 0.5},
           .train_state = R"({"iterations":938})",
           .test_state = ""};
 }

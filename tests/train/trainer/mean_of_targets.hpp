@@ -12,11 +12,14 @@ namespace forebay {
 class MeanOfTargets final : public Network {
  public:
   explicit MeanOfTargets(std::size_t outputs)
-      : parameters_(outputs, 0.0F), exchange_(outputs + kExchangeTail, 0.0F) {}
+      : parameters_(outputs, 0.0F),
+        exchange_(outputs + kExchangeTail, 0.0F),
+        parts_{{.name = "outputs", .offset = 0, .shape = {outputs}}} {}
 
   std::span<float> parameters() override { return parameters_; }
   std::span<float> exchange() override { return exchange_; }
   std::size_t statistics_count() const override { return 0; }
+  std::span<const Part> parts() const override { return parts_; }
 
   float forward(const TrainingBatch& batch, std::uint64_t) override {
     const auto count = static_cast<float>(batch.targets.size());
@@ -28,7 +31,12 @@ class MeanOfTargets final : public Network {
     const auto samples = static_cast<float>(batch.count);
     return static_cast<float>(evaluate(batch).loss) / samples;
   }
-  void backward() override { std::ranges::copy(gradients_, gradients().begin()); }
+  void backward(const BackwardPass& pass) override {
+    for (std::size_t k = 0; k < gradients_.size(); ++k) {
+      gradients()[k] = (pass.add ? gradients()[k] : 0) + pass.weight * gradients_[k];
+    }
+    if (pass.ready) pass.ready(0);
+  }
   Score evaluate(const TrainingBatch& batch) override {
     Score score;
     for (std::size_t i = 0; i < batch.targets.size(); ++i) {
@@ -45,6 +53,7 @@ class MeanOfTargets final : public Network {
  private:
   std::vector<float> parameters_;
   std::vector<float> exchange_;
+  std::vector<Part> parts_;
   std::vector<float> gradients_;
 };
 

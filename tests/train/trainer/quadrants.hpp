@@ -10,11 +10,12 @@
 
 namespace forebay {
 
-class Quadrants final : public Network {
+class Quadrants : public Network {
  public:
   std::span<float> parameters() override { return parameters_; }
   std::span<float> exchange() override { return exchange_; }
   std::size_t statistics_count() const override { return 1; }
+  std::span<const Part> parts() const override { return parts_; }
 
   /// Mean over the samples of half the squared distance between weights and quarters.
   /// The noise takes part, so that a run that draws it differently is found out.
@@ -31,8 +32,14 @@ class Quadrants final : public Network {
     statistics()[0] = 0.9F * statistics()[0] + 0.1F * mean_[1];
     return loss;
   }
-  void backward() override {
-    for (std::size_t k = 0; k < 4; ++k) gradients()[k] = parameters_[k] - mean_[k];
+  void backward(const BackwardPass& pass) override {
+    for (const std::size_t part : {1U, 0U}) {
+      for (std::size_t k = 2 * part; k < 2 * part + 2; ++k) {
+        const float gradient = pass.weight * (parameters_[k] - mean_[k]);
+        gradients()[k] = pass.add ? gradients()[k] + gradient : gradient;
+      }
+      if (pass.ready) pass.ready(part);
+    }
   }
   /// Samples with an even label count as correct.
   Score evaluate(const TrainingBatch& batch) override {
@@ -72,6 +79,8 @@ class Quadrants final : public Network {
 
   std::vector<float> parameters_ = std::vector<float>(4, 0.0F);
   std::vector<float> exchange_ = std::vector<float>(5 + kExchangeTail, 0.0F);
+  std::vector<Part> parts_{{.name = "upper", .offset = 0, .shape = {2}},
+                           {.name = "lower", .offset = 2, .shape = {2}}};
   std::array<float, 4> mean_{};
 };
 

@@ -1,0 +1,29 @@
+#include "train/cores.hpp"
+
+#include "forebay/placement.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr const char* kShared = "shared";
+
+std::string policy_of(const TrainOptions& options) {
+  const GradientStrategy strategy = options.gradients.strategy;
+  const bool apart = strategy == GradientStrategy::scp || strategy == GradientStrategy::scp_topo;
+  return apart && options.loader.placement == kShared ? "partition" : options.loader.placement;
+}
+
+}  // namespace
+
+void place_components(Communicator& comm, TrainOptions& options, int compute_threads) {
+  const std::string policy = policy_of(options);
+  if (policy == kShared) return;
+  const unsigned decoders = options.loader.decode_threads;
+  const CorePlan plan = plan_cores(comm, policy,
+                                   {.compute = static_cast<unsigned>(compute_threads),
+                                    .decode = decoders > 0 ? decoders : ComponentThreads::kAny});
+  options.loader.placement = options.gradients.placement = plan.to_text();
+  plan.place_this_thread(Component::compute);
+}
+
+}  // namespace forebay
