@@ -20,7 +20,7 @@ import numpy
 import torch
 
 _STORED = 256  # side of the stored images
-_FILES = 48
+_FILES = 32
 
 
 def parse_arguments(description):

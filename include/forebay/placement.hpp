@@ -39,9 +39,9 @@
 #include <string_view>
 #include <vector>
 
-#include "forebay/communicator.hpp"
-
 namespace forebay {
+
+class Communicator;
 
 enum class Component : std::uint8_t { progress, compute, decode, io };
 inline constexpr std::size_t kComponents = 4;
@@ -94,9 +94,9 @@ class CorePlan {
 /// Throws usage unless plan_cores() can read it.
 void require_placement_policy(std::string_view policy);
 
-/// Decides for this rank what `policy` says, and logs it. Collective over `comm`, whose ranks may
-/// give policies of their own; `partition` divides cores between those that say so, and takes some
-/// milliseconds. Throws usage, and io where the machine does not tell its cores.
+/// Decides for this rank what `policy` says, and logs what it has decided. Collective over `comm`,
+/// whose ranks may give policies of their own; `partition` divides cores between those that say so,
+/// and takes some milliseconds. Throws usage, and io where the machine does not tell its cores.
 CorePlan plan_cores(Communicator& comm, std::string_view policy,
                     const ComponentThreads& threads = {});
 

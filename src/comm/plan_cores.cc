@@ -68,7 +68,8 @@ CorePlan plan_cores(Communicator& comm, std::string_view policy, const Component
   });
   const std::vector<std::uint64_t> places = gather_all(comm, place);
   if (decides) plan = partition(comm, cores, places, threads);
-  if (policy != "shared") log(LogLevel::info, "placement: {}", plan.explain());
+  // What was decided is news once; plans are handed on as lists.
+  if (decides) log(LogLevel::info, "placement: {}", plan.explain());
   return plan;
 }
 

@@ -127,7 +127,7 @@ void run_rank(const std::shared_ptr<Communicator>& comm, const Round& round) {
 }
 
 TEST(EngineProperty, RandomRoundsEndWithTheRightSums) {
-  const auto rounds = static_cast<std::uint64_t>(60 * test::test_scale());
+  const auto rounds = static_cast<std::uint64_t>(20 * test::test_scale());
   for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
     const Round round = random_round(seed);
     SCOPED_TRACE(fmt::format("round {}: {} ranks, strategy {}", seed, round.ranks,

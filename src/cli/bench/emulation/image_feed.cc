@@ -16,7 +16,6 @@ namespace {
 constexpr std::uint32_t kStored = 256;  // side of the stored images
 constexpr std::uint32_t kChannels = 3;
 constexpr int kQuality = 90;
-constexpr std::uint64_t kFiles = 48;
 
 /// Waves of a few directions and some noise.
 std::vector<std::byte> make_file(std::uint64_t number, std::uint32_t side) {
@@ -48,7 +47,7 @@ ImageFeed::ImageFeed(const FeedOptions& options) : options_(options) {
   slots_.resize(std::max(options_.ahead, 1U));
   for (Slot& slot : slots_) slot.values.resize(values);
   const auto stored = std::max(kStored, static_cast<std::uint32_t>(options_.side));
-  for (std::uint64_t i = 0; options_.input == Input::real && i < kFiles; ++i) {
+  for (std::uint64_t i = 0; options_.input == Input::real && i < options_.files; ++i) {
     files_.push_back(make_file(i, stored));
   }
   costs_.resize(options_.threads);

@@ -32,6 +32,7 @@ struct FeedOptions {
   std::uint64_t batch = 32;
   std::uint64_t side = 224;  ///< of the crops
   unsigned ahead = 2;        ///< batches that are made before they are asked for
+  std::uint64_t files = 32;  ///< that differ; at least 1
   Placement placement;       ///< of the threads
 };
 
