@@ -79,6 +79,11 @@ Transfer PlanRun::transfer_of(std::vector<std::shared_ptr<Request>> requests) co
     transfer.parts.push_back(
         {requests.empty() ? nullptr : std::move(requests[slot]), elements_of(buffer[slot])});
   }
+  // Without a byte to move ranks would not meet, and a transfer would be complete for some of them
+  // that others have not issued: see PlanExit.
+  const bool moves = std::any_of(transfer.parts.begin(), transfer.parts.end(),
+                                 [](const TransferPart& part) { return part.elements > 0; });
+  if (!moves) transfer.operation = SyncOperation::barrier;
   return transfer;
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -54,21 +53,29 @@ class Execution {
   void run(unsigned threads, std::mt19937& random) {
     std::vector<std::jthread> crew;
     for (unsigned i = 0; i < threads; ++i) {
-      crew.emplace_back([this, seed = random()] { work(std::mt19937(seed)); });
+      crew.emplace_back([this, seed = random()] { work_safely(seed); });
     }
     crew.clear();
-    if (late_) throw Error(ErrorKind::communication, "a step was not over before the deadline");
+    if (failure_) throw Error(*failure_);
   }
 
  private:
   enum class State { waiting, started, done };
 
+  void work_safely(std::uint_fast32_t seed) {
+    try {
+      work(std::mt19937(seed));
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = error;
+    }
+  }
+
   void work(std::mt19937 random) {
     const auto deadline = Clock::now() + kDeadline;
     for (;;) {
       if (Clock::now() > deadline) {
-        late_ = true;
-        return;
+        throw Error(ErrorKind::communication, "step " + std::to_string(step_) + " is not over");
       }
       bool all_done = false;
       const auto node = next(random, all_done);
@@ -138,7 +145,7 @@ class Execution {
   std::vector<OneSum> sums_;
   std::vector<State> state_;
   std::map<std::size_t, bool> started_;
-  std::atomic<bool> late_ = false;
+  std::optional<Error> failure_;
 };
 
 struct Case {
@@ -172,7 +179,7 @@ void run_case(unsigned seed) {
     if (one.is_given) engine.use_graph(one.graph, {});
     for (std::uint64_t step = 0; step < one.steps; ++step) {
       Execution execution(engine, one.graph, comm->rank(), comm->size(), step);
-      execution.run(1 + random() % 3, random);
+      execution.run(1 + static_cast<unsigned>(random() % 3), random);
       if (one.says_ends) engine.end_step();
     }
     engine.close();
@@ -183,7 +190,11 @@ TEST(TopoProperty, RandomGraphsOnManyThreadsNeverWaitInACircle) {
   const int rounds = 15 * test::test_scale();
   for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
     SCOPED_TRACE(round);
-    run_case(static_cast<unsigned>(round));
+    try {
+      run_case(static_cast<unsigned>(round));
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
   }
 }
 
