@@ -27,6 +27,7 @@ NEEDS["cli"].add("sync")
 # The room behind each public header.
 PUBLIC = {
     "error": "core", "log": "core", "tensor": "core", "statistics": "core", "trace": "core",
+    "placement": "core",  # plan_cores() itself is in comm
     "storage": "storage", "storage_plugin": "storage",
     "dataset": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",

@@ -39,9 +39,9 @@
 #include <string_view>
 #include <vector>
 
-#include "forebay/communicator.hpp"
-
 namespace forebay {
+
+class Communicator;
 
 enum class Component : std::uint8_t { progress, compute, decode, io };
 inline constexpr std::size_t kComponents = 4;

@@ -6,6 +6,7 @@
 
 #include "core/placement.hpp"
 #include "core/topology.hpp"
+#include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
 
