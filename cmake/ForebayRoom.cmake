@@ -16,6 +16,11 @@ function(forebay_unity target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${group})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The compiler takes sources that are included for headers, whose classes must not have members
+    # of unnamed namespaces.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 # forebay_room(NAME LIBRARIES lib...): one folder under src/ becomes one object library; all rooms
