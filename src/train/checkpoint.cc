@@ -33,7 +33,7 @@ constexpr std::uint64_t kLargestHeader = std::uint64_t{1} << 20;
 // Far above any network, and far below where sizes in bytes would wrap.
 constexpr std::uint64_t kMostParameters = std::uint64_t{1} << 40;
 
-constexpr std::uint64_t kLargestGrowth = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostGrowth = std::uint64_t{1} << 20;
 
 constexpr const char* kRemedy =
     "remove the file, so that --resume takes the checkpoint before it, or start without --resume";
@@ -88,7 +88,7 @@ GrowthState growth_of(const nlohmann::json& header) {
   growth.grown_at = count_of(json.at("grown_at"), "grown_at");
   growth.tested_at = count_of(json.at("tested_at"), "tested_at");
   if (json.contains("accuracy")) growth.accuracy = json.at("accuracy").get<double>();
-  if (growth.factor == 0 || growth.factor > kLargestGrowth) {
+  if (growth.factor == 0 || growth.factor > kMostGrowth) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("its header says that the batch has grown {} times", growth.factor),
                 kRemedy);
