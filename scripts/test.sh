@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests that every change must pass: `make test`. About 20 minutes on 2 cores from nothing.
+# The tests that every change must pass: `make test`. About 40 minutes on 2 cores from nothing.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/stages.sh
@@ -19,18 +19,14 @@ mpich() {
   ctest --preset release-mpich
 }
 
-# The sanitizers make compiling and starting a program slow: sources in groups, and test programs run as
-# a whole. That each file compiles by itself, and each case runs by itself, the release stage shows.
-at_once=(-DFOREBAY_UNITY=ON -DFOREBAY_TEST_PROGRAMS=ON)
-
 asan() {
-  configure asan "${at_once[@]}"
+  configure asan
   build asan
   ctest --preset asan
 }
 
 tsan() {
-  configure tsan "${at_once[@]}"
+  configure tsan
   build tsan thread_tests
   ctest --preset tsan
 }
