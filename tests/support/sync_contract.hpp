@@ -12,65 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "core/half.hpp"
 #include "core/log.hpp"
 #include "core/mix.hpp"
 #include "forebay/sync.hpp"
+#include "tests/support/tensor_numbers.hpp"
 
 namespace forebay::test {
 
-inline constexpr TensorType kAllTypes[] = {TensorType::float16, TensorType::bfloat16,
-                                           TensorType::float32, TensorType::float64,
-                                           TensorType::int32,   TensorType::int64};
 inline constexpr Reduction kAllReductions[] = {Reduction::sum, Reduction::mean, Reduction::min,
                                                Reduction::max};
-
-template <typename T>
-void put(std::byte* at, T value) {
-  std::memcpy(at, &value, sizeof(T));
-}
-
-template <typename T>
-T get(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
-
-inline void put_number(TensorType type, std::byte* at, int value) {
-  switch (type) {
-    case TensorType::float16:
-      return put(at, narrow_float16(static_cast<float>(value)));
-    case TensorType::bfloat16:
-      return put(at, narrow_bfloat16(static_cast<float>(value)));
-    case TensorType::float32:
-      return put(at, static_cast<float>(value));
-    case TensorType::float64:
-      return put(at, static_cast<double>(value));
-    case TensorType::int32:
-      return put(at, static_cast<std::int32_t>(value));
-    case TensorType::int64:
-      return put(at, static_cast<std::int64_t>(value));
-  }
-}
-
-inline double get_number(TensorType type, const std::byte* at) {
-  switch (type) {
-    case TensorType::float16:
-      return widen_float16(get<std::uint16_t>(at));
-    case TensorType::bfloat16:
-      return widen_bfloat16(get<std::uint16_t>(at));
-    case TensorType::float32:
-      return get<float>(at);
-    case TensorType::float64:
-      return get<double>(at);
-    case TensorType::int32:
-      return get<std::int32_t>(at);
-    case TensorType::int64:
-      return static_cast<double>(get<std::int64_t>(at));
-  }
-  return 0;
-}
 
 inline std::uint64_t seed_of(const TensorSpec& tensor, std::uint64_t step) {
   return mix_key({std::hash<std::string>{}(tensor.name), step});

@@ -66,7 +66,7 @@ Round random_round(std::uint64_t seed) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t extent = random() % 8 == 0 ? random() % 30'000 : random() % 100;
     round.tensors.push_back({.name = "t" + std::to_string(i),
-                             .type = test::kAllTypes[random() % 6],
+                             .type = test::kTensorTypes[random() % 6],
                              .shape = {extent}});
     round.reductions.push_back(test::kAllReductions[random() % 4]);
   }

@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Engine,
 /// A tensor of every type, reduction and size.
 std::vector<OneSum> sums_of_all_kinds() {
   std::vector<OneSum> sums;
-  for (const TensorType type : test::kAllTypes) {
+  for (const TensorType type : test::kTensorTypes) {
     for (const Reduction reduction : test::kAllReductions) {
       for (const std::uint64_t elements : {0, 1, 17, 3000}) {
         auto& sum = sums.emplace_back();
