@@ -59,7 +59,7 @@ struct Options {
   std::string parts = "idle,latency,bandwidth";
   std::uint64_t latency_bytes = 65536;
   std::size_t only_bytes = 0;  ///< the one size for bandwidth; 0 = all
-  bool computing = true;  ///< while latency is measured
+  bool computing = true;       ///< while latency is measured
 
   bool has(std::string_view part) const { return parts.find(part) != std::string::npos; }
 };
