@@ -57,7 +57,7 @@ GradientStrategy parse_gradient_strategy(std::string_view text);
 WireFormat parse_wire_format(std::string_view text);
 
 struct GradientOptions {
-  GradientStrategy strategy = GradientStrategy::automatic;
+  GradientStrategy strategy = GradientStrategy::blocking;
   /// Of one transfer. Empty: 64 MiB; for topo, whose buffers wait for all their parts, an eighth of
   /// the gradients (256 KiB to 64 MiB), so that the first are on their way early.
   std::optional<std::uint64_t> fusion_bytes;
