@@ -9,36 +9,16 @@
 
 #include "core/half.hpp"
 #include "forebay/error.hpp"
+#include "tests/support/tensor_numbers.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr TensorType kTypes[] = {TensorType::float16, TensorType::bfloat16, TensorType::float32,
-                                 TensorType::float64, TensorType::int32,    TensorType::int64};
+using test::get_number;
+using test::kTensorTypes;
+using test::put_number;
+
 constexpr Combination kCombinations[] = {Combination::sum, Combination::min, Combination::max};
-
-void put(TensorType type, std::byte* place, double value) {
-  const auto store = [place](auto number) { std::memcpy(place, &number, sizeof(number)); };
-  if (type == TensorType::float16) store(narrow_float16(static_cast<float>(value)));
-  if (type == TensorType::bfloat16) store(narrow_bfloat16(static_cast<float>(value)));
-  if (type == TensorType::float32) store(static_cast<float>(value));
-  if (type == TensorType::float64) store(value);
-  if (type == TensorType::int32) store(static_cast<std::int32_t>(value));
-  if (type == TensorType::int64) store(static_cast<std::int64_t>(value));
-}
-
-double get(TensorType type, const std::byte* place) {
-  const auto load = [place](auto number) {
-    std::memcpy(&number, place, sizeof(number));
-    return number;
-  };
-  if (type == TensorType::float16) return widen_float16(load(std::uint16_t{}));
-  if (type == TensorType::bfloat16) return widen_bfloat16(load(std::uint16_t{}));
-  if (type == TensorType::float32) return static_cast<double>(load(float{}));
-  if (type == TensorType::float64) return load(double{});
-  if (type == TensorType::int32) return load(std::int32_t{});
-  return static_cast<double>(load(std::int64_t{}));
-}
 
 /// Small whole numbers, which all types hold exactly, sums included.
 double number(std::size_t array, std::size_t i) {
@@ -64,7 +44,7 @@ void expect_combined(TensorType type, Combination how, std::size_t arrays, std::
     memory[array].resize(elements * size + 1);
     if (array == arrays) break;
     for (std::size_t i = 0; i < elements; ++i) {
-      put(type, memory[array].data() + 1 + i * size, number(array, i));
+      put_number(type, memory[array].data() + 1 + i * size, number(array, i));
     }
     sources.push_back(memory[array].data() + 1);  // unaligned
   }
@@ -72,7 +52,7 @@ void expect_combined(TensorType type, Combination how, std::size_t arrays, std::
   combine_all(type, how, sources, result);
   const auto check = [&](std::span<const std::byte> values) {
     for (std::size_t i = 0; i < elements; ++i) {
-      ASSERT_EQ(get(type, values.data() + i * size), expected(how, arrays, i))
+      ASSERT_EQ(get_number(type, values.data() + i * size), expected(how, arrays, i))
           << to_string(type) << ' ' << i;
     }
   };
@@ -86,7 +66,7 @@ void expect_combined(TensorType type, Combination how, std::size_t arrays, std::
 }
 
 TEST(Combine, GivesWhatNumbersGiveOneByOne) {
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kTensorTypes) {
     for (const Combination how : kCombinations) {
       for (const std::size_t elements : {0, 1, 7, 1023, 1024, 1025, 5000}) {
         for (const std::size_t arrays : {1, 2, 3, 8}) {
@@ -109,13 +89,13 @@ TEST(Combine, SixteenBitsAreRoundedOnceHoweverManyAreSummed) {
 }
 
 TEST(Combine, NeutralNumbersChangeNothing) {
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kTensorTypes) {
     for (const Combination how : kCombinations) {
       std::vector<std::byte> neutral(size_of(type) * 3000);
       fill_neutral(type, how, neutral);
       std::vector<std::byte> values(neutral.size());
       for (std::size_t i = 0; i < 3000; ++i) {
-        put(type, values.data() + i * size_of(type), number(1, i));
+        put_number(type, values.data() + i * size_of(type), number(1, i));
       }
       auto combined = values;
       combine(type, how, combined, neutral);
@@ -162,7 +142,7 @@ TEST(Combine, RefusesWhatDoesNotFit) {
 }
 
 TEST(TensorType, IsReadAsItIsWritten) {
-  for (const TensorType type : kTypes) EXPECT_EQ(parse_tensor_type(to_string(type)), type);
+  for (const TensorType type : kTensorTypes) EXPECT_EQ(parse_tensor_type(to_string(type)), type);
   EXPECT_THROW(parse_tensor_type("float8"), Error);
 }
 
