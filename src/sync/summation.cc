@@ -7,21 +7,15 @@
 
 #include "comm/nonblocking.hpp"
 #include "comm/values.hpp"
-#include "core/names.hpp"
 #include "forebay/error.hpp"
 #include "sync/flat_sum.hpp"
+#include "sync/sync_options.hpp"
 #include "sync/two_level_sum.hpp"
 #include "sync/wire.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr Name<SyncAlgorithm> kAlgorithms[] = {
-    {"automatic", SyncAlgorithm::automatic},
-    {"mpi", SyncAlgorithm::mpi},
-    {"direct", SyncAlgorithm::direct},
-    {"two_level", SyncAlgorithm::two_level},
-};
 // So that every slot can start with a huge page.
 constexpr std::size_t kSlotAlignment = std::size_t{2} << 20;
 
@@ -105,7 +99,7 @@ Summations::Summations(Communicator& comm, const SummationOptions& options) : op
   } else {
     make_flat_lanes(comm);
   }
-  explanation_ = fmt::format("sums by {}{}", name_of(options_.algorithm, kAlgorithms),
+  explanation_ = fmt::format("sums by {}{}", to_string(options_.algorithm),
                              !automatic          ? ""
                              : nodes.largest > 1 ? ", since ranks share a node"
                                                  : ", one rank a node");
