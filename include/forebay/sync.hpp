@@ -68,6 +68,9 @@ struct SyncOptions {
   /// A tensor that some ranks have and others do not is warned about, then fails all ranks.
   std::chrono::milliseconds stall_warning{60'000};
   std::chrono::milliseconds stall_limit{0};  ///< 0: never
+  /// topo: a step whose tensors come further apart than this is taken for one that has changed, and
+  /// its plan is left for a negotiation. Doubled each time, up to `stall_warning`.
+  std::chrono::milliseconds plan_patience{1'000};
   /// Of the progress thread: see forebay/placement.hpp. Ranks may differ.
   std::string placement = "shared";
   Trace* trace = nullptr;  ///< outlives the engine

@@ -39,6 +39,8 @@ void check_values(const SyncOptions& options) {
   require(options.gs_every >= 1, "rests agreed every 0 cycles", "choose 1 or more");
   require(options.stall_warning.count() > 0, "a warning about stalls after 0 ms",
           "choose 1 ms or more");
+  require(options.plan_patience.count() > 0, "no patience with the tensors of a plan",
+          "steps may take a moment: give some milliseconds");
   require(options.stall_limit.count() >= 0, "a negative limit for stalls", "0 is none");
   require(!options.deterministic || options.algorithm != SyncAlgorithm::mpi,
           "sums by MPI differ in their last bits from run to run",

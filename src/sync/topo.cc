@@ -19,9 +19,6 @@ using std::chrono::nanoseconds;
 
 /// How often a rank looks whether others leave the plan.
 constexpr std::chrono::milliseconds kLook{50};
-/// A step whose tensors come further apart is taken for one that has changed; doubled each time.
-constexpr std::chrono::seconds kPatience{1};
-
 /// Between two looks for the letters of ranks that leave the plan, too.
 constexpr std::chrono::microseconds kLeavingLook{100};
 
@@ -72,7 +69,7 @@ Topo::Topo(const AgreementContext& context)
       intake_(negotiation_),
       mail_(*context.comm, context.statistics),
       maker_(context.comm->size(), context.options.fusion_bytes),
-      patience_(kPatience) {}
+      patience_(std::min(context.options.plan_patience, context.options.stall_warning)) {}
 
 bool Topo::submit(std::shared_ptr<Request> request) { return intake_.submit(std::move(request)); }
 
