@@ -90,7 +90,9 @@ Agreement::Rest SyncEngine::Implementation::poll() {
 
 Agreement::Rest SyncEngine::Implementation::move_on() {
   const auto complete = line_->complete();
-  const auto rest = std::min(agreement_->step(), line_->step());
+  // One after the other: what the agreement starts begins to move in the same turn.
+  const auto rest_of_agreement = agreement_->step();
+  const auto rest = std::min(rest_of_agreement, line_->step());
   ended_ = agreement_->closed();
   // What has come may be what the agreement waits for.
   return line_->complete() == complete ? rest : Agreement::Rest::zero();
