@@ -27,8 +27,8 @@ constexpr std::string_view kCloseName = "forebay:close";
 SummationOptions summation_options(const SyncOptions& options) {
   constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
   constexpr std::uint64_t kLargestBuffer = std::uint64_t{1} << 30;
-  constexpr std::uint64_t kWithoutFusion = std::uint64_t{64} << 20;
-  const std::uint64_t bytes = options.fusion_bytes == 0 ? kWithoutFusion : options.fusion_bytes;
+  const std::uint64_t fusion = options.fusion_bytes.value_or(kUsualFusion);
+  const std::uint64_t bytes = fusion == 0 ? kUsualFusion : fusion;
   return {.algorithm = options.algorithm,
           .wire = options.wire,
           .deterministic = options.deterministic,
