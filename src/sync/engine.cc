@@ -16,8 +16,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How often the thread looks for failures of other ranks.
+/// How often the thread looks for failures of other ranks while it is awake, and the longest that
+/// it sleeps.
 constexpr milliseconds kBoardLooks{50};
+constexpr milliseconds kLongestRest{250};
 /// How long close() waits for what was started, and for the other ranks.
 constexpr std::chrono::minutes kClosePatience{10};
 constexpr std::string_view kJoinName = "forebay:join";
@@ -77,7 +79,7 @@ Agreement::Rest SyncEngine::Implementation::poll() {
     watch_board();
     const Agreement::Rest rest = move_on();
     publish();
-    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kBoardLooks);
+    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kLongestRest);
   } catch (const Error& error) {
     end_all(error);
   } catch (const std::exception& error) {
