@@ -18,7 +18,8 @@ using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
 constexpr microseconds kShortestRest{50};
-constexpr int kShareOfQuietTime = 5;  // a rest lasts a fifth of it
+constexpr int kShareOfQuietTime = 5;        // a rest lasts a fifth of it
+constexpr int kShareOfLongQuietTime = 100;  // whatever the longest rest
 constexpr std::chrono::milliseconds kUsageEvery{10};
 // A sleep from which no look at the usage would notice the difference.
 constexpr std::chrono::milliseconds kLongRest{1};
@@ -66,7 +67,8 @@ ProgressThread::Rest ProgressThread::rest_after(bool worked, Rest longest_rest) 
   const auto now = steady_clock::now();
   if (worked) last_work_ = now;
   const auto quiet = std::chrono::duration_cast<microseconds>(now - last_work_);
-  return std::min({std::max(quiet / kShareOfQuietTime, kShortestRest), longest_rest,
+  return std::min({std::max(quiet / kShareOfQuietTime, kShortestRest),
+                   std::max(longest_rest, quiet / kShareOfLongQuietTime),
                    std::max(idle_interval_, kShortestRest)});
 }
 

@@ -8,7 +8,8 @@
 //   returns a Rest               that rest: 0 is another turn at once, kAnyRest is sleep until
 //                                somebody calls wake(), for ever if need be
 //   returns whether it worked    50 us after work of such a poller; without, a fifth of the time
-//                                since there was some, up to its longest rest and `idle_interval`
+//                                since there was some, up to its longest rest or, where that is
+//                                more, a hundredth of that time, and to `idle_interval`
 //
 // wake() is for who has put something where a poller looks. It is one atomic exchange, and a system
 // call only when the thread sleeps:
@@ -78,7 +79,7 @@ class ProgressThread {
 
   /// `longest_rest`: how long the poller can do without a call when nothing happens; others then
   /// wait for it that long at most, and half as long on average. At 7 ms an idle thread takes some
-  /// 0.3 % of a core.
+  /// 0.5 % of a core; therefore rests grow on, to a hundredth of the time since something happened.
   [[nodiscard]] Registration add(Poller poller, std::chrono::microseconds longest_rest = kAnyRest);
   [[nodiscard]] Registration add(RestingPoller poller);
 

@@ -59,8 +59,9 @@ struct ExchangeOptions {
   /// How long a collective call waits for other ranks, which may still fill their shares, and
   /// wait_opened() for all of them.
   std::chrono::milliseconds filling_patience = std::chrono::minutes(10);
-  /// A fetch waits this long at most, and half on average, for an owner that has been idle; shorter
-  /// costs more of a core (7 ms: about 0.3 %).
+  /// A fetch waits this long at most, and half on average, for an owner that has been idle for less
+  /// than a second, and longer after that (see ProgressThread::add()); shorter costs more of a
+  /// core.
   std::chrono::microseconds longest_rest = std::chrono::milliseconds(7);
   /// Longer samples are moved in pieces. For tests; at most 1 GiB, the limit of MPI's counts
   /// halved.
