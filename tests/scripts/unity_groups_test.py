@@ -24,7 +24,8 @@ class UnityGroups(unittest.TestCase):
 
     def test_a_name_in_two_files_keeps_them_apart(self):
         self.assert_apart("constexpr int kMost = 3;", "constexpr std::array<int, 2> kPair{1, 2};",
-                          "struct Trap {", "enum class Side { kLeft };", "std::uint64_t bytes_of(std::span<const std::byte> value) {",
+                          "struct Trap {", "enum class Side { kLeft };",
+                          "std::uint64_t bytes_of(std::span<const std::byte> value) {",
                           "[[noreturn]] void damaged(const std::string& what) {", "#define FAIL 1")
 
     def test_other_names_do_not(self):
