@@ -34,7 +34,7 @@ bool channels_first(const Shape& shape, int axes) {
 
 Shape with_channels_first(const Shape& shape, int axes) {
   Shape moved = shape;
-  if (!channels_first(shape, axes)) std::ranges::rotate(moved, moved.end() - 1);
+  if (!channels_first(shape, axes)) std::rotate(moved.begin(), moved.end() - 1, moved.end());
   return moved;
 }
 

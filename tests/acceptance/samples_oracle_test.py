@@ -21,6 +21,8 @@ import launch
 import liblmdb
 import order_model
 
+TURNS = launch.some((f"{n} --stagger-by {by}" for by in ("token", "ticket") for n in (1, 2, 3, 4)),
+                    every=3)
 KNOBS = {
     "strategy": ("auto", "lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov", "lmm-dio-prov-coal",
                  "lmm-dio-prov-coal-stag"),
@@ -32,8 +34,7 @@ KNOBS = {
     "roots": (0, 1, 2, 3),
     "batch": ("ranks", "uneven", "prime", "third", "beyond"),
     "coalesce": (1, 2, 5, 16, 64),
-    "stagger": ("", "off", "measure", *(f"{n} --stagger-by {by}" for n in (1, 2, 3, 4)
-                                        for by in ("token", "ticket"))),
+    "stagger": ("", "off", "measure", *TURNS),
     "buffers": (1, 2, 3),
     "sizes": ("", "--gap-bytes 0", "--gap-bytes 16MiB", "--request-bytes 4KiB", "--depth 1",
               "--request-bytes 64KiB --depth 3 --stage mpi"),
@@ -82,6 +83,19 @@ def possible_pairs():
     return frozenset(pairs)
 
 
+def shuffled_rows(datasets, seed, generator):
+    """Every (data set, way), so that all data sets come by before one comes again."""
+    datasets = list(datasets)
+    generator.shuffle(datasets)
+    others = WAYS[1:]
+    # What only the baseline can do would otherwise be met last.
+    rows = [(dataset, WAYS[0]) for i, dataset in enumerate(datasets)
+            if (i + seed) % BASELINE_EVERY == 0]
+    for turn in range(len(others)):
+        rows += [(dataset, others[(i + turn) % len(others)]) for i, dataset in enumerate(datasets)]
+    return rows
+
+
 def covering_cases(datasets, seed, short):
     """(data set, case) for every data set and way; the knobs greedily, pairs not yet met first.
 
@@ -89,15 +103,10 @@ def covering_cases(datasets, seed, short):
     """
     generator = random.Random(seed)
     left, cases = set(possible_pairs()), []
-    rows = [(dataset, way) for i, dataset in enumerate(datasets) for way in WAYS
-            if way != "baseline" or (i + seed) % BASELINE_EVERY == 0]
-    generator.shuffle(rows)
-    # What only the baseline can do would otherwise be met last.
-    rows.sort(key=lambda row: row[1] != "baseline")
-    for dataset, way in rows:
+    for dataset, way in shuffled_rows(datasets, seed, generator):
         if short and not left and len({dataset for dataset, _ in cases}) == len(datasets):
             break
-        best = max((draw(generator, way) for _ in range(40)),
+        best = max((draw(generator, way) for _ in range(100)),
                    key=lambda case: len(pairs_of(case) & left))
         left -= pairs_of(best)
         cases.append((dataset, best))

@@ -110,8 +110,8 @@ TEST(Decoding, ChangesNothingButTheForm) {
   std::set<std::uint64_t> bad;
   while (bad.size() < 30) bad.insert(pick(0, 100));
   all.push_back(std::make_unique<DecodedData>(folder.file("bad"), 101, bad));
-  for (std::uint64_t round = 0; round < 40 * static_cast<std::uint64_t>(test::test_scale());
-       ++round) {
+  const auto rounds = static_cast<std::uint64_t>(test::long_cases(40));
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     const int ranks = static_cast<int>(pick(1, 5));
     const int ranks_per_node = static_cast<int>(pick(0, 3));
     const DecodedData& data = *all[round % 2];
@@ -128,7 +128,7 @@ TEST(Decoding, EndsAtAnyMomentWithBatchesThatOutliveIt) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 200);
   RandomNumber pick(5);
-  for (int round = 0; round < 40 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::long_cases(40); ++round) {
     LoaderOptions options{.batch = 12};
     options.order = round % 2 == 0 ? OrderName::strided : OrderName::shuffled;
     options.buffers = 3;

@@ -105,7 +105,7 @@ TEST(Loader, NoStrategyChangesTheData) {
                                       Strategy::lmm_dio_prov,
                                       Strategy::lmm_dio_prov_coal,
                                       Strategy::lmm_dio_prov_coal_stag};
-  for (int round = 0; round < 80 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::long_cases(80); ++round) {
     const int ranks = static_cast<int>(pick(1, 8));
     LoaderOptions options{.batch = pick(ranks, 50),
                           .coalesce = pick(0, 2) == 0 ? pick(1, 64) : pick(0, 4),

@@ -94,7 +94,7 @@ TEST_F(Resume, NoStrategyRepeatsOrLosesWhatAWindowOfOtherRanksHasLeft) {
 }
 
 TEST_F(Resume, AnyStopsWithAnyKnobsRepeatAndLoseNothing) {
-  for (unsigned seed = 0; seed < 12 * static_cast<unsigned>(test::test_scale()); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test::long_cases(12)); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto pick = [&random](int least, int most) {

@@ -146,8 +146,9 @@ TEST(SharedPipeline, DeliversWhatTheOrderSays) {
       {folder.file("few"), LmdbBuilder().in_order(5).values(3000)},
   };
   RandomChoice choice(11);
-  int opened = 0;
-  for (std::size_t round = 0; round < 28 * static_cast<std::size_t>(test::test_scale()); ++round) {
+  std::size_t opened = 0;
+  const auto rounds = static_cast<std::size_t>(test::long_cases(28));
+  for (std::size_t round = 0; round < rounds; ++round) {
     const DrawData& data = all[choice.one_in(4) ? choice.number(3, 4) : choice.number(0, 2)];
     int ranks = static_cast<int>(choice.number(1, 8));
     const Way way = kWays[round % std::size(kWays)];
@@ -159,7 +160,7 @@ TEST(SharedPipeline, DeliversWhatTheOrderSays) {
     expect_right_samples(data, ranks, per_node, options, !in_place);
     if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
   }
-  EXPECT_GT(opened, 15);
+  EXPECT_GT(opened, rounds / 2);
 }
 
 LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {
@@ -343,7 +344,7 @@ TEST(SharedPipeline, MayBeDroppedAtAnyMoment) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(2000).values(0, 9000));
   RandomChoice choice(3);
-  for (int round = 0; round < 12 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::long_cases(12); ++round) {
     LoaderOptions options = in_memory(20, round % 2 == 0 ? 1 : 0.2);
     options.epochs = 0;
     const auto batches = choice.number(0, 60);

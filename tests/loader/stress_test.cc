@@ -178,7 +178,8 @@ TEST_F(Stress, RanksThatStopOrFailHarmNobody) {
     SCOPED_TRACE(drawn.describe());
     return play(drawn);
   }
-  for (std::uint64_t seed = 0; seed < 80 * static_cast<std::uint64_t>(test::test_scale()); ++seed) {
+  const auto cases = static_cast<std::uint64_t>(test::long_cases(80));
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const StressCase drawn = draw(seed);
     SCOPED_TRACE("case " + std::to_string(seed) + ": " + drawn.describe());
     play(drawn);

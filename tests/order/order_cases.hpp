@@ -40,8 +40,7 @@ inline SharedNumbers random_bounds(Random& random, std::uint64_t entries, std::u
   std::vector<std::uint64_t> bounds{0, entries};
   for (std::uint64_t i = 1; i < most; ++i) bounds.push_back(random.between(0, entries));
   std::ranges::sort(bounds);
-  const auto rest = std::ranges::unique(bounds);
-  bounds.erase(rest.begin(), rest.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   return numbers(std::move(bounds));
 }
 

@@ -105,7 +105,7 @@ ResumedRun random_run(std::uint64_t entries, Draw& draw) {
 
 TEST(PartialWindow, EveryPositionIsTakenOnceWhereverARunStops) {
   Draw draw(1);
-  for (int round = 0; round < 1500 * test::test_scale() && !HasFailure(); ++round) {
+  for (int round = 0; round < test::long_cases(1500) && !HasFailure(); ++round) {
     SCOPED_TRACE(round);
     const std::uint64_t entries = draw.between(1, 200);
     ResumedRun run = random_run(entries, draw);

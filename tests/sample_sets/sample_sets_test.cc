@@ -134,7 +134,8 @@ TEST(SampleSets, NoStrategyChangesWhatAnOrderDelivers) {
   TemporaryFolder folder;
   const std::vector<Case> cases = all_cases(folder);
   RandomChoice choice(11);
-  for (std::size_t round = 0; round < 90 * static_cast<std::size_t>(test::test_scale()); ++round) {
+  const auto rounds = static_cast<std::size_t>(test::long_cases(90));
+  for (std::size_t round = 0; round < rounds; ++round) {
     const Case& from = cases[round % cases.size()];
     int ranks = static_cast<int>(choice.number(1, 6));
     const OrderName order = choice.of(kOrders);

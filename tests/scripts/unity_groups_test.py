@@ -24,7 +24,7 @@ class UnityGroups(unittest.TestCase):
 
     def test_a_name_in_two_files_keeps_them_apart(self):
         self.assert_apart("constexpr int kMost = 3;", "constexpr std::array<int, 2> kPair{1, 2};",
-                          "struct Trap {", "enum class Side { kLeft };", "using Json = nlohmann::json;",
+                          "struct Trap {", "enum class Side { kLeft };",
                           "std::uint64_t bytes_of(std::span<const std::byte> value) {",
                           "[[noreturn]] void damaged(const std::string& what) {", "#define FAIL 1")
 
@@ -34,7 +34,20 @@ class UnityGroups(unittest.TestCase):
 
     def test_test_cases_and_names_of_other_namespaces_do_not(self):
         self.assert_together("using test::Folder;", "using test::Folder;")
+        self.assert_together("using namespace std::literals;", "using namespace std::literals;")
         self.assert_together("TEST(Order, IsComplete) {", "TEST(Order, IsFair) {")
+
+    def test_an_alias_keeps_files_apart_that_mean_different_things(self):
+        self.assert_together("using Json = nlohmann::json;", "using Json = nlohmann::json;")
+        self.assert_together("namespace fs = std::filesystem;", "namespace fs = std::filesystem;")
+        groups = unity_groups.sort_into_groups(
+            [source("using Json = nlohmann::json;"), source("using Json = nlohmann::ordered_json;"),
+             source("struct Json {")], 1000)
+        self.assertEqual(groups, [0, 1, 2])
+
+    def test_what_a_type_derives_from_does_not(self):
+        self.assert_together("class One : public testing::Test {", "class Other : public testing::Test {")
+        self.assert_apart("class One : public testing::Test {")
 
     def test_names_outside_of_unnamed_namespaces_do_not(self):
         self.assert_together("", "")

@@ -128,8 +128,7 @@ inline std::vector<OwnedLeaf> expand_all(LeafProducer& producer) {
 class OwnIndex {
  public:
   OwnIndex(Database& database, std::unique_ptr<LeafProducer> producer)
-      : database_(database),
-        memory_(required_bytes(*producer, facts_of(database)) / 8),
+      : memory_(required_bytes(*producer, facts_of(database)) / 8),
         index_(std::move(producer), facts_of(database), database.pages(),
                {.bytes = std::as_writable_bytes(std::span(memory_))}) {}
 
@@ -137,7 +136,6 @@ class OwnIndex {
   LeafIndex* operator->() { return &index_; }
 
  private:
-  Database& database_;
   std::vector<std::uint64_t> memory_;
   LeafIndex index_;
 };

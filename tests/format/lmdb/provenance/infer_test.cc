@@ -22,7 +22,7 @@ std::optional<Recipe> inferred(const test::LmdbBuilder& builder, const RecipeHin
 
 TEST(Infer, FindsTheRecipesOfRandomDatabases) {
   test::RecipeDice dice(99);
-  for (int i = 0; i < 50 * test::test_scale(); ++i) {
+  for (int i = 0; i < test::long_cases(50); ++i) {
     const Recipe recipe = dice.recipe(16 << 20, 20'000, 1000);
     const test::TemporaryFolder directory;
     Database database = test::build_and_open(recipe, directory.path());

@@ -30,7 +30,7 @@ testing::AssertionResult is_replayed(const Recipe& recipe) {
 // 200 at a scale of 4.
 TEST(Replay, PredictsEveryPageOfRandomDatabases) {
   test::RecipeDice dice(2'024);
-  for (int i = 0; i < 50 * test::test_scale(); ++i) {
+  for (int i = 0; i < test::long_cases(50); ++i) {
     ASSERT_TRUE(is_replayed(dice.recipe(64 << 20, 20'000, 1000))) << "database " << i;
   }
 }
@@ -135,7 +135,7 @@ TEST(Replay, LeavesAndChildrenReachTheMaximaOfTheRecipe) {
 // A checkpoint after every leaf goes on as if nothing had happened.
 TEST(Replay, GoesOnFromAnyCheckpoint) {
   test::RecipeDice dice(7);
-  for (int i = 0; i < 20 * test::test_scale(); ++i) {
+  for (int i = 0; i < test::long_cases(20); ++i) {
     const Recipe recipe = dice.recipe(64 << 20, 3000, 300);
     UniformLayout layout;
     LeafLayout leaf;
