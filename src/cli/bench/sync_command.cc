@@ -134,7 +134,8 @@ void add_engine_flags(CLI::App& command, SyncBenchOptions& options) {
       ->transform(named_choice<SyncAlgorithm>({{"auto", SyncAlgorithm::automatic},
                                                {"mpi", SyncAlgorithm::mpi},
                                                {"direct", SyncAlgorithm::direct},
-                                               {"two-level", SyncAlgorithm::two_level}}));
+                                               {"two-level", SyncAlgorithm::two_level},
+                                               {"nccl", SyncAlgorithm::nccl}}));
   command.add_option("--wire", engine.wire, "What moves: as-is (default), float16, bfloat16")
       ->transform(named_choice<WireFormat>({{"as-is", WireFormat::as_is},
                                             {"float16", WireFormat::float16},
