@@ -47,11 +47,11 @@ std::string_view to_string(SyncStrategy strategy);
 /// Throws usage.
 SyncStrategy parse_sync_strategy(std::string_view text);
 
-/// What floats look like while they move between ranks: 16 bits halve the bytes.
+/// What wide floats are while they move between ranks. In float16, 65520 and more are infinite.
 enum class WireFormat : std::uint8_t { as_is, float16, bfloat16 };
 
 /// How a fused buffer is summed. `automatic` takes two_level where several ranks share a node.
-///   mpi         MPI_Iallreduce
+///   mpi         MPI_Iallreduce; numbers of 16 bits are rounded after every addition
 ///   direct      each rank sums one part of the buffer, in the order of ranks, and gives it to all
 ///   two_level   in memory that the ranks of a node share; between nodes, rank by rank
 ///   nccl        on CUDA devices, one of its own for each rank; where Forebay was built with NCCL

@@ -130,7 +130,7 @@ void add_engine_flags(CLI::App& command, SyncBenchOptions& options) {
   command.add_option("--cache", engine.cache_capacity, "Response cache, in tensors (default 1024)");
   command
       .add_option("--algorithm", engine.algorithm,
-                  "How fused buffers are summed: auto (default), mpi, direct, two-level")
+                  "How fused buffers are summed: auto (default), mpi, direct, two-level, nccl")
       ->transform(named_choice<SyncAlgorithm>({{"auto", SyncAlgorithm::automatic},
                                                {"mpi", SyncAlgorithm::mpi},
                                                {"direct", SyncAlgorithm::direct},
