@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Measures gradient synchronization on the emulated accelerator: chapter 6 of paper 002.
+"""Measures gradient synchronization, on the emulated accelerator and in real trainings: chapter 6 of
+paper 002.
 
   bench/run_sync.py --build build/release                            all of it: hours on two cores
   bench/run_sync.py --sections weak nets --nets resnet50 googlenet   a part
@@ -21,10 +22,11 @@ import time
 
 import machine
 import sync_page
+import sync_trainings
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STRATEGIES = "negotiate,gs,nbcs,scp,topo,scp-topo"
-SECTIONS = ("weak", "strong", "contention", "cycles", "input", "nets", "peers")
+SECTIONS = ("weak", "strong", "contention", "cycles", "input", "nets", "peers", "training")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +67,8 @@ def cells(options):
                 yield Cell("peers", f"{name}, {count} input threads", name, most, batch,
                            "blocking,negotiate,topo,scp-topo" if not peer else "", threads=count,
                            peer=peer)
+    yield from (Cell("training", f"{net.name}, {count} ranks", net.name, count, net.batch, "", "", 1)
+                for net in sync_trainings.NETS for count in ranks if count > 1)
 
 
 def parse_arguments():
@@ -115,6 +119,14 @@ class Measuring:
             raise Failed((done.stderr.strip().splitlines() or ["no message"])[-1])
         return json.loads(done.stdout.strip().splitlines()[-1])
 
+    def _launcher(self, ranks):
+        return [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(ranks)]
+
+    def _trainings(self, command):
+        return sync_trainings.Trainings(command, self._launcher,
+                                        os.path.join(self.build, "bench", "data"),
+                                        self.options.timeout)
+
     def _network_flags(self, cell):
         return ["--net", cell.net, "--batch", str(cell.batch), "--time-scale",
                 str(self.options.time_scale), "--shrink", str(self.options.shrink)]
@@ -126,7 +138,11 @@ class Measuring:
 
     def measure(self, cell):
         command = [os.path.join(self.build, "src", "forebay"), "bench", "sync"]
-        launcher = [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(cell.ranks)]
+        launcher = self._launcher(cell.ranks)
+        if cell.section == "training":
+            return self._trainings(command[0]).measure(
+                next(net for net in sync_trainings.NETS if net.name == cell.net), cell.ranks,
+                self.options.repetitions)
         if not cell.peer:
             result = self._run([*launcher, *command, *self._network_flags(cell),
                                 *self._training_flags(cell), "--strategy", cell.strategies,

@@ -25,7 +25,7 @@ _X = {"weak": "ranks, a batch each", "strong": "ranks, one batch for all",
 _TITLES = {"weak": "Weak scaling (figure 6.16)", "strong": "Strong scaling (figure 6.19)",
            "contention": "Contention: input threads", "cycles": "Cycle times",
            "input": "Real and synthetic input (6.2.5)", "nets": "Networks (figure 6.20)",
-           "peers": "Other libraries"}
+           "peers": "Other libraries", "training": "Real trainings"}
 
 
 def _markdown(head, rows):
@@ -108,10 +108,20 @@ def _peers(cells):
     return _markdown(head, rows)
 
 
+def _trainings(cells):
+    head = ["network", "--sync", "images/s", "over blocking", "exposed, % of the time",
+            "bytes that overlap, %", "progress thread, % of a core"]
+    return _markdown(head, [
+        [cell["x"], row["strategy"], _spread(row["images_per_second"]), f"{100 * row['gain']:+.1f} %",
+         _median(row, "exposed_share", 100), _median(row, "overlap", 100, 0),
+         _median(row, "progress_share", 100)]
+        for cell in cells for row in cell["result"]["summary"]])
+
+
 def _section(section, cells):
     text = f"## {_TITLES[section]}\n\n"
-    if section == "peers":
-        return text + _peers(cells) + "\n"
+    if section in ("peers", "training"):
+        return text + (_peers if section == "peers" else _trainings)(cells) + "\n"
     text += _gains(section, cells) + "\n"
     if section == "nets":
         text += _networks(cells) + "\n"
@@ -121,10 +131,10 @@ def _section(section, cells):
 def page(results):
     """Markdown."""
     of, options = results["machine"], results["options"]
-    text = f"""# Gradient synchronization beside an emulated accelerator
+    text = f"""# Gradient synchronization
 
-What `bench/run_sync.py` has measured; all figures are in [sync.json](sync.json). Every rank runs the
-emulated training of `forebay bench sync`: a scheduler that dispatches the operations of a real
+What `bench/run_sync.py` has measured; all figures are in [sync.json](sync.json). But for the last
+section, which has real trainings on made-up images, every rank runs the emulated training of `forebay bench sync`: a scheduler that dispatches the operations of a real
 network, a virtual device that keeps the time of its kernels and takes no core, threads that decode
 JPEGs, and the engine that sums real gradients.
 

@@ -61,8 +61,9 @@ struct SyncOptions {
   SyncStrategy strategy = SyncStrategy::topo;
   std::chrono::microseconds cycle{5000};  ///< negotiate, gs, nbcs: the shortest cycle
   unsigned gs_every = 1;                  ///< gs: cycles between two agreements on the sleep
-  std::uint64_t fusion_bytes = std::uint64_t{64} << 20;  ///< of one transfer; 0: no fusion
-  std::size_t cache_capacity = 1024;                     ///< known tensors; 0: none
+  /// The most of one transfer; 0: no fusion. Not given: 64 MiB; topo: see plan_transfers().
+  std::optional<std::uint64_t> fusion_bytes = {};
+  std::size_t cache_capacity = 1024;  ///< known tensors; 0: none
   WireFormat wire = WireFormat::as_is;
   SyncAlgorithm algorithm = SyncAlgorithm::automatic;
   bool deterministic = false;  ///< bit-identical over runs; `direct` or `two_level`

@@ -11,6 +11,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/placement.hpp"
+#include "sync/sync_options.hpp"
 
 namespace forebay {
 namespace {
@@ -301,7 +302,7 @@ void Negotiation::Cycles::start_transfers() {
     auto waiting = waiting_.extract(name);
     return waiting.empty() ? nullptr : std::move(waiting.mapped().request);
   };
-  for (auto& transfer : fuse(agreed_, options_.fusion_bytes, take)) {
+  for (auto& transfer : fuse(agreed_, options_.fusion_bytes.value_or(kUsualFusion), take)) {
     line_.start(std::move(transfer));
   }
   if (had_something_) {

@@ -17,8 +17,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How often the thread looks for failures of other ranks.
+/// How often the thread looks for failures of other ranks while it is awake, and the longest that
+/// it sleeps.
 constexpr milliseconds kBoardLooks{50};
+constexpr milliseconds kLongestRest{250};
 /// How long close() waits for what was started, and for the other ranks.
 constexpr std::chrono::minutes kClosePatience{10};
 constexpr std::string_view kJoinName = "forebay:join";
@@ -28,8 +30,8 @@ constexpr std::string_view kCloseName = "forebay:close";
 SummationOptions summation_options(const SyncOptions& options) {
   constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
   constexpr std::uint64_t kLargestBuffer = std::uint64_t{1} << 30;
-  constexpr std::uint64_t kWithoutFusion = std::uint64_t{64} << 20;
-  const std::uint64_t bytes = options.fusion_bytes == 0 ? kWithoutFusion : options.fusion_bytes;
+  const std::uint64_t fusion = options.fusion_bytes.value_or(kUsualFusion);
+  const std::uint64_t bytes = fusion == 0 ? kUsualFusion : fusion;
   return {.algorithm = options.algorithm,
           .wire = options.wire,
           .deterministic = options.deterministic,
@@ -79,7 +81,7 @@ Agreement::Rest SyncEngine::Implementation::poll() {
     watch_board();
     const Agreement::Rest rest = move_on();
     publish();
-    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kBoardLooks);
+    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kLongestRest);
   } catch (const Error& error) {
     end_all(error);
   } catch (const std::exception& error) {
@@ -92,7 +94,9 @@ Agreement::Rest SyncEngine::Implementation::poll() {
 
 Agreement::Rest SyncEngine::Implementation::move_on() {
   const auto complete = line_->complete();
-  const auto rest = std::min(agreement_->step(), line_->step());
+  // One after the other: what the agreement starts begins to move in the same turn.
+  const auto rest_of_agreement = agreement_->step();
+  const auto rest = std::min(rest_of_agreement, line_->step());
   ended_ = agreement_->closed();
   // What has come may be what the agreement waits for.
   return line_->complete() == complete ? rest : Agreement::Rest::zero();

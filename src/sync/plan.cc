@@ -168,6 +168,19 @@ class Packing {
   TransferPlan plan_;
 };
 
+/// A buffer moves when all of its tensors are there. Many short ones overlap best with what
+/// computes the next tensors, but each costs ranks a meeting.
+std::uint64_t choose_fusion(const Graph& graph, std::span<const std::uint32_t> order) {
+  constexpr std::uint64_t kBuffers = 8;
+  constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t node : order) {
+    if (graph.nodes()[node].collective) bytes += bytes_of(graph.nodes()[node]);
+  }
+  return std::clamp(bytes / kBuffers, kLeast, kMost);
+}
+
 std::uint64_t digest_of_plan(const TransferPlan& plan) {
   std::uint64_t digest = plan.buffers.size();
   for (const auto& buffer : plan.buffers) {
@@ -183,14 +196,14 @@ std::uint64_t digest_of_plan(const TransferPlan& plan) {
 }  // namespace
 
 TransferPlan plan_transfers(const Graph& graph, std::span<const std::string> fetches,
-                            std::uint64_t fusion_bytes) {
+                            std::optional<std::uint64_t> fusion_bytes) {
   std::vector<std::uint32_t> order = nodes_to_execute(graph, fetches);
   const std::vector<std::uint32_t> depths = depths_of(graph, order);
   // Depth grows along every edge, so that this is an order of dependencies, too.
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(depths[a], a) < std::pair(depths[b], b);
   });
-  Packing packing(graph, depths, fusion_bytes);
+  Packing packing(graph, depths, fusion_bytes ? *fusion_bytes : choose_fusion(graph, order));
   for (const std::uint32_t node : order) packing.add(node);
   TransferPlan plan = packing.take();
   plan.digest = digest_of_plan(plan);

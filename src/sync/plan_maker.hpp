@@ -30,7 +30,7 @@ PlanProposal decode_proposal(std::span<const std::byte> message);
 
 class PlanMaker {
  public:
-  PlanMaker(int ranks, std::uint64_t fusion_bytes)
+  PlanMaker(int ranks, std::optional<std::uint64_t> fusion_bytes)
       : ranks_(static_cast<std::size_t>(ranks)), fusion_bytes_(fusion_bytes) {}
 
   /// The records of a rank come in the order of its steps. `last`: the plan of last; may be null.
@@ -42,7 +42,7 @@ class PlanMaker {
   std::optional<PlanProposal> look_at(std::span<const StepRecord> by_rank, const PlanTable* last);
 
   std::size_t ranks_;
-  std::uint64_t fusion_bytes_;
+  std::optional<std::uint64_t> fusion_bytes_;
   std::map<int, std::uint64_t> steps_of_;                       ///< by rank
   std::map<std::uint64_t, std::map<int, StepRecord>> records_;  ///< by step, by rank
   std::uint64_t looked_at_ = 0;                                 ///< steps

@@ -55,9 +55,11 @@ void check_values(const SyncOptions& options) {
 
 /// What all ranks have to do in the same way.
 std::string common_text(const SyncOptions& options) {
+  const std::string fusion =
+      options.fusion_bytes ? std::to_string(*options.fusion_bytes) : "as usual";
   return fmt::format(
       "strategy {}, rests agreed every {}, fusion {}, cache {}, wire {}, algorithm {}{}",
-      to_string(options.strategy), options.gs_every, options.fusion_bytes, options.cache_capacity,
+      to_string(options.strategy), options.gs_every, fusion, options.cache_capacity,
       to_string(options.wire), to_string(options.algorithm),
       options.deterministic ? ", deterministic" : "");
 }

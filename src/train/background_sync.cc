@@ -25,18 +25,12 @@ SyncStrategy engine_strategy(GradientStrategy strategy) {
   }
 }
 
-std::uint64_t choose_fusion(const SyncOptions& engine, std::uint64_t gradient_bytes) {
-  constexpr std::uint64_t kLeast = 256 << 10;
-  if (engine.strategy != SyncStrategy::topo) return engine.fusion_bytes;
-  return std::clamp(gradient_bytes / 8, kLeast, engine.fusion_bytes);
-}
-
 // Sums in the order of ranks: a run gives the same numbers however its transfers were timed.
-SyncOptions engine_options(const GradientOptions& options, std::uint64_t gradient_bytes) {
+SyncOptions engine_options(const GradientOptions& options) {
   SyncOptions engine;
   engine.strategy = engine_strategy(options.strategy);
   engine.cycle = options.cycle;
-  engine.fusion_bytes = options.fusion_bytes.value_or(choose_fusion(engine, gradient_bytes));
+  engine.fusion_bytes = options.fusion_bytes;
   engine.wire = options.wire;
   engine.deterministic = true;
   engine.placement = options.placement;
@@ -53,7 +47,7 @@ class BackgroundSync final : public GradientSync {
         strategy_(options.strategy),
         interrupt_(std::move(interrupt)),
         parts_(tensors_of(network)),
-        engine_(comm, engine_options(options, network.gradients().size_bytes())) {
+        engine_(comm, engine_options(options)) {
     broadcast(network.parameters());
     // What is rounded on the way must not be the number of samples.
     if (options.wire == WireFormat::as_is) tail_.push_back(tail_of(network));

@@ -71,7 +71,7 @@ void add_sync_flags(CLI::App& command, TrainFlags& flags) {
                   "How gradients are summed: blocking (after the backward pass), or during it by "
                   "negotiate, gs, nbcs, topo, which differ in how ranks agree on the order of "
                   "transfers, or scp, scp-topo: negotiate and topo with cores of their own for "
-                  "every component; auto is topo, or blocking for one rank (default: blocking)")
+                  "every component; auto is topo, or blocking for one rank (default: auto)")
       ->group(group);
   command
       .add_option("--fusion-bytes", flags.fusion,

@@ -23,7 +23,7 @@ struct TrainFlags {
   std::optional<double> weight_decay;
   std::string solver;  ///< empty: by network
   std::string policy = "fixed";
-  std::string sync = "blocking";  ///< parsed with the rest, for one-line errors,
+  std::string sync = "auto";  ///< parsed with the rest, for one-line errors,
   std::string wire = "none";
   std::string fusion;            ///< as are sizes
   std::string cycle;             ///< and times; empty: by default

@@ -16,6 +16,7 @@
 namespace forebay {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -90,6 +91,19 @@ TEST(Plan, FusesUpToTheThresholdAndLeavesLargerOnesAlone) {
       names_of(plan_transfers(graph, {}, 100)),
       ElementsAre(ElementsAre("a", "b"), ElementsAre("c"), ElementsAre("d"), ElementsAre("e")));
   EXPECT_THAT(plan_transfers(graph, {}, 0).buffers, SizeIs(5));
+}
+
+TEST(Plan, FusesAnEighthWhereNoThresholdIsGiven) {
+  Graph large;
+  Graph small;
+  for (int i = 0; i < 16; ++i) {
+    large.add(allreduce("l" + std::to_string(i), std::uint64_t{1} << 18));
+    small.add(allreduce("s" + std::to_string(i), 100));
+  }
+  const TransferPlan plan = plan_transfers(large, {}, {});
+  EXPECT_THAT(plan.buffers, SizeIs(8));
+  EXPECT_THAT(plan.buffers, Each(SizeIs(2)));
+  EXPECT_THAT(plan_transfers(small, {}, {}).buffers, SizeIs(1));
 }
 
 TEST(Plan, FusesAcrossTensorsOfOtherTypes) {

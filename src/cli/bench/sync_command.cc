@@ -39,7 +39,7 @@ std::string settings_of(const SyncBenchOptions& options) {
       fmt::join(options.nets, ","), fmt::join(options.ways, ","), options.scp, options.placement,
       options.batch, options.time_scale, options.shrink, options.repetitions, options.seed,
       options.capture, options.engine.cycle.count(), options.engine.gs_every,
-      options.engine.fusion_bytes, options.engine.cache_capacity,
+      options.engine.fusion_bytes.value_or(~std::uint64_t{0}), options.engine.cache_capacity,
       static_cast<int>(options.engine.wire), static_cast<int>(options.engine.algorithm),
       options.engine.deterministic, training.steps, training.warmup, training.dispatch.count(),
       training.queue, static_cast<int>(training.feed.input), training.feed.threads,
@@ -69,7 +69,7 @@ void add_time(CLI::App& command, const std::string& name, const std::string& hel
 }
 
 void add_bytes(CLI::App& command, const std::string& name, const std::string& help,
-               std::uint64_t& bytes) {
+               std::optional<std::uint64_t>& bytes) {
   command
       .add_option_function<std::string>(
           "--" + name, [name, &bytes](const std::string& text) { bytes = parse_bytes(text, name); },
@@ -125,7 +125,8 @@ void add_engine_flags(CLI::App& command, SyncBenchOptions& options) {
            });
   command.add_option("--gs-every", engine.gs_every, "Cycles between agreements of gs (default 1)")
       ->check(CLI::Range(1, 1'000'000));
-  add_bytes(command, "fusion", "Largest fused transfer (default 64MiB; 0: none are fused)",
+  add_bytes(command, "fusion",
+            "Largest fused transfer (default 64MiB; topo: an eighth of all; 0: none are fused)",
             engine.fusion_bytes);
   command.add_option("--cache", engine.cache_capacity, "Response cache, in tensors (default 1024)");
   command

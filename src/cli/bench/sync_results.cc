@@ -184,25 +184,26 @@ void add_summary(const SyncResults& results, const std::string& net, Json& summa
 
 Json options_of(const SyncBenchOptions& options) {
   const emulation::TrainingOptions& training = options.training;
-  return {{"batch", options.batch},
-          {"steps", training.steps},
-          {"warmup", training.warmup},
-          {"repetitions", options.repetitions},
-          {"seed", options.seed},
-          {"input", kInputs[static_cast<std::size_t>(training.feed.input)]},
-          {"input_threads", training.feed.threads},
-          {"ahead", training.feed.ahead},
-          {"cycle_ms", static_cast<double>(options.engine.cycle.count()) * 1e-3},
-          {"gs_every", options.engine.gs_every},
-          {"fusion_bytes", options.engine.fusion_bytes},
-          {"cache_capacity", options.engine.cache_capacity},
-          {"time_scale", options.time_scale},
-          {"shrink", options.shrink},
-          {"dispatch_us", static_cast<double>(training.dispatch.count()) * 1e-3},
-          {"queue", training.queue},
-          {"scp", options.scp},
-          {"placement", options.placement},
-          {"capture", options.capture}};
+  return {
+      {"batch", options.batch},
+      {"steps", training.steps},
+      {"warmup", training.warmup},
+      {"repetitions", options.repetitions},
+      {"seed", options.seed},
+      {"input", kInputs[static_cast<std::size_t>(training.feed.input)]},
+      {"input_threads", training.feed.threads},
+      {"ahead", training.feed.ahead},
+      {"cycle_ms", static_cast<double>(options.engine.cycle.count()) * 1e-3},
+      {"gs_every", options.engine.gs_every},
+      {"fusion_bytes", options.engine.fusion_bytes ? Json(*options.engine.fusion_bytes) : Json()},
+      {"cache_capacity", options.engine.cache_capacity},
+      {"time_scale", options.time_scale},
+      {"shrink", options.shrink},
+      {"dispatch_us", static_cast<double>(training.dispatch.count()) * 1e-3},
+      {"queue", training.queue},
+      {"scp", options.scp},
+      {"placement", options.placement},
+      {"capture", options.capture}};
 }
 
 Json net_to_json(const SyncNet& net) {
