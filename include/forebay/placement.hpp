@@ -20,6 +20,9 @@
 //   1 core    everybody shares it            3 cores   progress | compute | decode + io
 //   2 cores   progress | the others          4 cores   progress | compute | decode | io
 //
+// Where ranks outnumber cores, all of a rank is on one core, the cores being dealt out in turn;
+// what is said about the plan tells with how many ranks.
+//
 // More cores go one by one to the component that has the fewest for its threads.
 //
 // A program makes one plan and hands its text to all it starts, which then agree:

@@ -47,14 +47,15 @@ std::string_view to_string(SyncStrategy strategy);
 /// Throws usage.
 SyncStrategy parse_sync_strategy(std::string_view text);
 
-/// What floats look like while they move between ranks: 16 bits halve the bytes.
+/// What wide floats are while they move between ranks. In float16, 65520 and more are infinite.
 enum class WireFormat : std::uint8_t { as_is, float16, bfloat16 };
 
 /// How a fused buffer is summed. `automatic` takes two_level where several ranks share a node.
-///   mpi         MPI_Iallreduce
+///   mpi         MPI_Iallreduce; numbers of 16 bits are rounded after every addition
 ///   direct      each rank sums one part of the buffer, in the order of ranks, and gives it to all
 ///   two_level   in memory that the ranks of a node share; between nodes, rank by rank
-enum class SyncAlgorithm : std::uint8_t { automatic, mpi, direct, two_level };
+///   nccl        on CUDA devices, one of its own for each rank; where Forebay was built with NCCL
+enum class SyncAlgorithm : std::uint8_t { automatic, mpi, direct, two_level, nccl };
 
 struct SyncOptions {
   SyncStrategy strategy = SyncStrategy::topo;
@@ -66,6 +67,8 @@ struct SyncOptions {
   WireFormat wire = WireFormat::as_is;
   SyncAlgorithm algorithm = SyncAlgorithm::automatic;
   bool deterministic = false;  ///< bit-identical over runs; `direct` or `two_level`
+  /// nccl: CUDA's number of this rank's device; -1: by its rank in the node. Ranks may differ.
+  int device = -1;
   /// A tensor that some ranks have and others do not is warned about, then fails all ranks.
   std::chrono::milliseconds stall_warning{60'000};
   std::chrono::milliseconds stall_limit{0};  ///< 0: never
@@ -85,6 +88,13 @@ struct TensorSpec {
 
   std::uint64_t elements() const;
   std::uint64_t bytes() const;
+};
+
+/// Says that the memory of a tensor is that of the engine's device (algorithm nccl).
+struct OnDevice {
+  /// The CUDA stream (cudaStream_t; null: the default stream) whose work up to now comes before the
+  /// operation: that which writes `in`, and which still reads `out`.
+  void* stream = nullptr;
 };
 
 /// One started operation. Copies stand for the same one. Thread-safe.
@@ -153,6 +163,10 @@ class SyncEngine {
 
   SyncHandle allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
                        std::span<std::byte> out, Reduction reduction = Reduction::sum);
+  /// Both in the memory of the device. When the handle is done, the result is there for all
+  /// streams. Throws usage where the algorithm is not nccl.
+  SyncHandle allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
+                       std::span<std::byte> out, Reduction reduction, OnDevice device);
   SyncHandle broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root);
   /// Ranks may differ in the first extent. See SyncHandle::gathered().
   SyncHandle allgather(const TensorSpec& tensor, std::span<const std::byte> in);

@@ -35,6 +35,15 @@ std::uint64_t place_number(const std::vector<int>& cores) {
   return number;
 }
 
+std::string reason(int rank, int ranks, int cores) {
+  std::string text =
+      fmt::format("rank {} of {} on {} core{}", rank, ranks, cores, cores == 1 ? "" : "s");
+  if (ranks <= cores) return text;
+  const int on_this_core = ranks / cores + (rank % cores < ranks % cores ? 1 : 0);
+  text += fmt::format(", fewer than ranks: {} of them on this one", on_this_core);
+  return text;
+}
+
 CorePlan partition(const Communicator& comm, const std::vector<CoreThreads>& cores,
                    const std::vector<std::uint64_t>& places, const ComponentThreads& threads) {
   const std::uint64_t place = places[static_cast<std::size_t>(comm.rank())];
@@ -43,8 +52,7 @@ CorePlan partition(const Communicator& comm, const std::vector<CoreThreads>& cor
       std::count(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(comm.rank()), place));
   if (cores.empty()) return {};
   CorePlan plan = divide(slice_of(cores, before, same), threads);
-  plan.set_reason(fmt::format("rank {} of {} on {} core{}", before, same, cores.size(),
-                              cores.size() == 1 ? "" : "s"));
+  plan.set_reason(reason(before, same, static_cast<int>(cores.size())));
   return plan;
 }
 

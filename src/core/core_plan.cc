@@ -193,10 +193,13 @@ void CorePlan::place_this_thread(Component component) const {
 }
 
 std::span<const CoreThreads> slice_of(std::span<const CoreThreads> cores, int rank, int ranks) {
+  if (static_cast<std::size_t>(ranks) > cores.size()) {
+    return cores.subspan(static_cast<std::size_t>(rank) % cores.size(), 1);
+  }
   const auto at = [&](int i) {
     return cores.size() * static_cast<std::size_t>(i) / static_cast<std::size_t>(ranks);
   };
-  return cores.subspan(at(rank), std::max<std::size_t>(at(rank + 1) - at(rank), 1));
+  return cores.subspan(at(rank), at(rank + 1) - at(rank));
 }
 
 CorePlan divide(std::span<const CoreThreads> slice, const ComponentThreads& threads) {

@@ -1,13 +1,14 @@
 #include "sync/buffered_line.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
 #include "comm/progress_thread.hpp"
 #include "core/clock.hpp"
 #include "core/combine.hpp"
+#include "sync/accelerator.hpp"
+#include "sync/transfer_copies.hpp"
 
 namespace forebay {
 namespace {
@@ -17,36 +18,6 @@ constexpr std::chrono::microseconds kRestOfOthers{50};
 
 /// Pieces end between two elements.
 constexpr std::uint64_t kLargestElement = 8;
-
-std::uint64_t bytes_of(const Transfer& transfer) {
-  if (transfer.operation == SyncOperation::barrier) return 0;
-  if (transfer.operation == SyncOperation::allgather) {
-    const auto rows = transfer.rows.empty() ? 0 : std::ranges::max(transfer.rows);
-    return rows * transfer.bytes_of_row;
-  }
-  std::uint64_t elements = 0;
-  for (const auto& part : transfer.parts) elements += part.elements;
-  return elements * size_of(transfer.type);
-}
-
-/// Calls `visit` for each part of which [first, first + bytes) of the whole has a share, with the
-/// share's place in the part, its place after `first`, and its length.
-template <typename Visit>
-void for_each_share(const Transfer& transfer, std::uint64_t first, std::uint64_t bytes,
-                    Visit visit) {
-  std::uint64_t begin = 0;
-  for (const auto& part : transfer.parts) {
-    const std::uint64_t end = begin + part.elements * size_of(transfer.type);
-    const std::uint64_t from = std::max(begin, first);
-    const std::uint64_t to = std::min(end, first + bytes);
-    if (from < to) visit(part, from - begin, from - first, to - from);
-    begin = end;
-  }
-}
-
-void copy(std::span<std::byte> to, std::span<const std::byte> from) {
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-}
 
 }  // namespace
 
@@ -132,11 +103,11 @@ bool BufferedLine::start_piece() {
 void BufferedLine::begin(Lane& lane, Moving& moving) {
   const auto& [transfer, piece] = std::tie(moving.transfer, lane.piece);
   if (piece.first == 0) moving.times.copy_in_ns = now_ns();
-  lane.done = false;
+  lane.done = lane.taking = false;
   lane.sums = transfer.operation == SyncOperation::allreduce && piece.bytes > 0;
   {
     const Stopwatch watch(statistics_.copy_seconds);
-    copy_in(room_of(lane, transfer), moving, piece);
+    copy_piece_in(room_of(lane, moving), moving, lane);
   }
   lane.begin_ns = now_ns();
   if (piece.first == 0) moving.times.transfer_ns = lane.begin_ns;
@@ -144,9 +115,14 @@ void BufferedLine::begin(Lane& lane, Moving& moving) {
 }
 
 /// Where this rank's part of a piece goes.
-std::span<std::byte> BufferedLine::room_of(Lane& lane, const Transfer& transfer) {
+std::span<std::byte> BufferedLine::room_of(Lane& lane, Moving& moving) {
+  const auto& transfer = moving.transfer;
   const std::uint64_t bytes = lane.piece.bytes;
-  if (lane.sums) return lane.sum->begin(transfer.type, combination_of(transfer.reduction), bytes);
+  if (lane.sums) {
+    const auto room = lane.sum->begin(transfer.type, combination_of(transfer.reduction), bytes);
+    moving.is_mean = transfer.reduction == Reduction::mean && lane.sum->make_mean();
+    return room;
+  }
   const bool gathers = transfer.operation == SyncOperation::allgather;
   const auto blocks = gathers ? static_cast<std::uint64_t>(ranks_) : 1;
   const auto block = gathers ? static_cast<std::uint64_t>(rank_) : 0;
@@ -173,39 +149,23 @@ void BufferedLine::start_operation(Lane& lane, const Transfer& transfer) {
   }
 }
 
-void BufferedLine::copy_in(std::span<std::byte> room, const Moving& moving,
-                           const Piece& piece) const {
+void BufferedLine::copy_piece_in(std::span<std::byte> room, const Moving& moving, Lane& lane) {
   const auto& transfer = moving.transfer;
   if (transfer.operation == SyncOperation::allgather) {
-    const auto& request = transfer.parts.front().request;
-    if (request == nullptr || request->in.size() <= piece.first) return;
-    const auto bytes = std::min<std::uint64_t>(request->in.size() - piece.first, piece.bytes);
-    copy(room, request->in.subspan(piece.first, bytes));
-    return;
+    copy_block_in(transfer, lane.piece.first, room);
+  } else if (transfer.operation != SyncOperation::broadcast || transfer.root == rank_) {
+    copy_in(transfer, lane.piece.first, room, lane.sum);
   }
-  if (transfer.operation == SyncOperation::broadcast && transfer.root != rank_) return;
-  for_each_share(transfer, piece.first, piece.bytes,
-                 [&](const TransferPart& part, auto from, auto to, auto bytes) {
-                   const auto there = room.subspan(to, bytes);
-                   if (part.request != nullptr) {
-                     copy(there, part.request->in.subspan(from, bytes));
-                   } else {
-                     fill_neutral(transfer.type, combination_of(transfer.reduction), there);
-                   }
-                 });
 }
 
 bool BufferedLine::finish_piece() {
   if (done_pieces_ == next_piece_) return false;
   Lane& lane = lane_of(done_pieces_);
   if (!lane.done) return false;
-  const std::int64_t now = now_ns();
-  statistics_.transfer_seconds += static_cast<double>(now - lane.begin_ns) * 1e-9;
-  Moving& moving = at(lane.piece.transfer);
-  if (lane.piece.last) moving.times.copy_out_ns = now;
-  {
-    const Stopwatch watch(statistics_.copy_seconds);
-    take_out(lane, moving);
+  if (!std::exchange(lane.taking, true)) take_out(lane, at(lane.piece.transfer));
+  if (lane.sums && !lane.sum->taken()) {
+    rest_ = std::min(rest_, kRestOfOthers);
+    return false;
   }
   if (lane.sums) lane.sum->release();
   lane.operation = nullptr;
@@ -216,62 +176,56 @@ bool BufferedLine::finish_piece() {
 }
 
 void BufferedLine::take_out(Lane& lane, Moving& moving) {
+  const std::int64_t now = now_ns();
+  statistics_.transfer_seconds += static_cast<double>(now - lane.begin_ns) * 1e-9;
+  if (lane.piece.last) moving.times.copy_out_ns = now;
+  const Stopwatch watch(statistics_.copy_seconds);
   const auto memory = std::span(*lane.memory);
   if (moving.transfer.operation == SyncOperation::allgather) {
-    spread(memory, moving, lane.piece);
+    spread_blocks(moving.transfer, lane.piece.first, lane.piece.bytes, memory);
+  } else if (!lane.sums) {
+    keep_or_copy_out(memory.first(lane.piece.bytes), moving, lane);
   } else {
-    keep_or_write_out(lane.sums ? lane.sum->result() : memory.first(lane.piece.bytes), moving,
-                      lane.piece);
+    keep_or_copy_out(lane.sum->result(), moving, lane);
   }
 }
 
 /// What may still be asked for again, by release(), stays as the caller has given it.
-void BufferedLine::keep_or_write_out(std::span<const std::byte> sums, Moving& moving,
-                                     const Piece& piece) {
+void BufferedLine::keep_or_copy_out(std::span<const std::byte> sums, Moving& moving, Lane& lane) {
+  const auto& [transfer, piece] = std::tie(moving.transfer, lane.piece);
+  const std::size_t before = moving.kept.size();
   if (!holding_) {
-    write_out(sums, moving, piece);
-    return;
+    copy_out(transfer, piece.first, sums, divisor_of(moving));
+  } else {
+    if (moving.kept.empty()) moving.kept_from = piece.first;
+    moving.kept.insert(moving.kept.end(), sums.begin(), sums.end());
   }
-  if (moving.kept.empty()) moving.kept_from = piece.first;
-  moving.kept.insert(moving.kept.end(), sums.begin(), sums.end());
+  const auto kept = std::span(moving.kept).subspan(before);
+  for_each_device_share(
+      transfer, piece.first, piece.bytes,
+      [&](const Request& request, auto to, auto at, auto bytes) {
+        lane.sum->take(at, holding_ ? kept.subspan(at, bytes) : request.out.subspan(to, bytes));
+      });
 }
 
-void BufferedLine::write_out(std::span<const std::byte> sums, const Moving& moving,
-                             const Piece& piece) const {
-  const auto& transfer = moving.transfer;
-  const bool divides =
-      transfer.operation == SyncOperation::allreduce && transfer.reduction == Reduction::mean;
-  for_each_share(transfer, piece.first, piece.bytes,
-                 [&](const TransferPart& part, auto to, auto from, auto bytes) {
-                   if (part.request == nullptr) return;
-                   const auto out = part.request->out.subspan(to, bytes);
-                   copy(out, sums.subspan(from, bytes));
-                   if (divides) divide(transfer.type, out, static_cast<std::uint64_t>(ranks_));
-                 });
+void BufferedLine::copy_kept_out(Moving& moving) {
+  const auto kept = std::exchange(moving.kept, {});
+  copy_out(moving.transfer, moving.kept_from, kept, divisor_of(moving));
+  for_each_device_share(moving.transfer, moving.kept_from, kept.size(),
+                        [&](const Request& request, auto to, auto at, auto bytes) {
+                          summations_.on_device()->copy_now(request.out.data() + to,
+                                                            kept.data() + at, bytes);
+                        });
 }
 
-/// Blocks of all ranks, each with a piece of its rank's rows.
-void BufferedLine::spread(std::span<const std::byte> blocks, const Moving& moving,
-                          const Piece& piece) const {
-  const auto& transfer = moving.transfer;
-  const auto& request = transfer.parts.front().request;
-  if (request == nullptr) return;
-  auto& state = *request->state;
-  if (piece.first == 0) {
-    state.gathered_rows = 0;
-    for (const auto rows : transfer.rows) state.gathered_rows += rows;
-    state.gathered.resize(state.gathered_rows * transfer.bytes_of_row);
-  }
-  std::uint64_t begin = 0;
-  for (std::size_t rank = 0; rank < transfer.rows.size(); ++rank) {
-    const std::uint64_t length = transfer.rows[rank] * transfer.bytes_of_row;
-    if (length > piece.first) {
-      const auto bytes = std::min(length - piece.first, piece.bytes);
-      copy(std::span(state.gathered).subspan(begin + piece.first, bytes),
-           blocks.subspan(rank * piece.bytes, bytes));
-    }
-    begin += length;
-  }
+std::uint64_t BufferedLine::divisor_of(const Moving& moving) const {
+  const bool divides = moving.transfer.operation == SyncOperation::allreduce &&
+                       moving.transfer.reduction == Reduction::mean && !moving.is_mean;
+  return divides ? static_cast<std::uint64_t>(ranks_) : 1;
+}
+
+void BufferedLine::give_up() noexcept {
+  for (Lane& lane : lanes_) lane.sum->give_up();
 }
 
 void BufferedLine::hand_out_complete() {
@@ -312,13 +266,10 @@ std::vector<std::shared_ptr<Request>> BufferedLine::release(std::span<const Numb
       }
       continue;
     }
-    write_out(moving.kept, moving, {.first = moving.kept_from, .bytes = moving.kept.size()});
+    copy_kept_out(moving);
     hand_out(moving);
   }
-  for (auto& moving : moving_) {
-    const auto kept = std::exchange(moving.kept, {});
-    write_out(kept, moving, {.first = moving.kept_from, .bytes = kept.size()});
-  }
+  for (auto& moving : moving_) copy_kept_out(moving);
   return back;
 }
 

@@ -33,6 +33,11 @@ class BufferedLine final : public TransferLine {
   /// One half sentence: how numbers are summed, and why.
   std::string explain() const { return summations_.explain(); }
 
+  /// The device on which sums are made, and whose memory tensors may have; null: the host.
+  Accelerator* on_device() const { return summations_.on_device(); }
+  /// After a failure: when it returns, no more memory of requests is touched.
+  void give_up() noexcept;
+
   Number start(Transfer transfer) override;
   std::chrono::microseconds step() override;
   bool idle() const override { return moving_.empty() || moving_.size() == complete_ - first_; }
@@ -45,7 +50,7 @@ class BufferedLine final : public TransferLine {
     Transfer transfer = {};
     std::uint64_t bytes = 0;           ///< of all parts; of one block of an allgather
     std::uint64_t started = 0;         ///< bytes that have come into a buffer
-    bool cut = false;                  ///< all of it has
+    bool is_mean = false;              ///< sums come divided
     std::vector<std::byte> kept = {};  ///< what was complete while the line held
     std::uint64_t kept_from = 0;
     TensorTimes times = {};
@@ -66,6 +71,7 @@ class BufferedLine final : public TransferLine {
     bool busy = false;
     bool sums = false;
     bool done = false;
+    bool taking = false;  ///< its result is on its way out
     std::int64_t begin_ns = 0;
   };
 
@@ -75,13 +81,13 @@ class BufferedLine final : public TransferLine {
   bool start_piece();
   Piece cut();
   void begin(Lane& lane, Moving& moving);
-  std::span<std::byte> room_of(Lane& lane, const Transfer& transfer);
+  std::span<std::byte> room_of(Lane& lane, Moving& moving);
   void start_operation(Lane& lane, const Transfer& transfer);
-  void copy_in(std::span<std::byte> room, const Moving& moving, const Piece& piece) const;
+  void copy_piece_in(std::span<std::byte> room, const Moving& moving, Lane& lane);
   void take_out(Lane& lane, Moving& moving);
-  void keep_or_write_out(std::span<const std::byte> sums, Moving& moving, const Piece& piece);
-  void write_out(std::span<const std::byte> sums, const Moving& moving, const Piece& piece) const;
-  void spread(std::span<const std::byte> blocks, const Moving& moving, const Piece& piece) const;
+  void keep_or_copy_out(std::span<const std::byte> sums, Moving& moving, Lane& lane);
+  void copy_kept_out(Moving& moving);
+  std::uint64_t divisor_of(const Moving& moving) const;
   void hand_out_complete();
   void hand_out(Moving& moving);
   Moving& at(Number number) { return moving_[number - first_]; }

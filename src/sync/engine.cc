@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "sync/accelerator.hpp"
 #include "sync/make_agreement.hpp"
 #include "sync/sync_options.hpp"
 
@@ -35,7 +36,8 @@ SummationOptions summation_options(const SyncOptions& options) {
           .wire = options.wire,
           .deterministic = options.deterministic,
           .largest = std::clamp(bytes, kSmallestBuffer, kLargestBuffer),
-          .lanes = options.strategy == SyncStrategy::topo ? 2U : 1U};
+          .lanes = options.strategy == SyncStrategy::topo ? 2U : 1U,
+          .device = options.device};
 }
 
 }  // namespace
@@ -113,6 +115,7 @@ void SyncEngine::Implementation::watch_board() {
 void SyncEngine::Implementation::end_all(const Error& error) {
   ended_ = true;
   board_->fail(error);
+  line_->give_up();
   try {
     board_->check();
     names_->fail_all(error);
@@ -168,6 +171,18 @@ void SyncEngine::Implementation::submit(Request request) {
   if (!names_->add(request.tensor.name, request.state)) return;
   request.submitted_ns = now_ns();
   if (agreement_->submit(std::make_shared<Request>(std::move(request)))) registration_.wake();
+}
+
+SyncHandle SyncEngine::Implementation::start_on_device(Request request, void* stream) {
+  Accelerator* const device = line_->on_device();
+  if (device == nullptr) {
+    throw Error(ErrorKind::usage,
+                fmt::format("tensor '{}' is in the memory of a device, but {}", request.tensor.name,
+                            line_->explain()),
+                "make the engine with the algorithm nccl, or give memory of the host");
+  }
+  request.ready = device->moment_of(stream);
+  return start(std::move(request));
 }
 
 SyncHandle SyncEngine::Implementation::join() {

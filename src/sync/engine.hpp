@@ -32,6 +32,8 @@ class SyncEngine::Implementation {
   Implementation& operator=(const Implementation&) = delete;
 
   SyncHandle start(Request request);
+  /// After what `stream` has been given.
+  SyncHandle start_on_device(Request request, void* stream);
   SyncHandle join();
   void end_step();
   void use_graph(const Graph& graph, std::span<const std::string> fetches);

@@ -25,6 +25,8 @@
 
 namespace forebay {
 
+class DeviceMoment;
+
 /// `join` and `close` have no tensor; they are done when all ranks have asked for them.
 enum class SyncOperation : std::uint8_t { allreduce, broadcast, allgather, barrier, join, close };
 std::string_view to_string(SyncOperation operation);
@@ -72,6 +74,10 @@ struct Request {
   std::span<std::byte> out = {};
   std::shared_ptr<SyncHandle::State> state = nullptr;
   std::int64_t submitted_ns = 0;  ///< steady clock
+  /// Of an allreduce in the memory of a device: when `in` is there. Null: in the host's.
+  std::shared_ptr<const DeviceMoment> ready = nullptr;
+
+  bool on_device() const { return ready != nullptr; }
 };
 
 /// What must be equal on all ranks; compares all but the first extent of an allgather.

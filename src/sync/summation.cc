@@ -8,6 +8,8 @@
 #include "comm/nonblocking.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
+#include "sync/accelerator.hpp"
+#include "sync/device_sum.hpp"
 #include "sync/flat_sum.hpp"
 #include "sync/sync_options.hpp"
 #include "sync/two_level_sum.hpp"
@@ -44,16 +46,33 @@ std::unique_ptr<Summation> flat_sum(Communicator& comm, SyncAlgorithm algorithm,
 }
 
 void require_possible(const SummationOptions& options) {
-  if (options.deterministic && options.algorithm == SyncAlgorithm::mpi) {
-    throw Error(ErrorKind::usage, "MPI's own sums may differ from run to run",
+  const bool nccl = options.algorithm == SyncAlgorithm::nccl;
+  if (options.deterministic && (nccl || options.algorithm == SyncAlgorithm::mpi)) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the sums of {} may differ from run to run", nccl ? "NCCL" : "MPI"),
                 "choose the algorithm direct or two_level, or give up deterministic");
+  }
+  if (nccl && options.wire != WireFormat::as_is) {
+    throw Error(ErrorKind::usage, "NCCL moves numbers as they are",
+                "leave the wire format as_is, or make tensors of 16 bits");
   }
   if (options.lanes == 0 || options.largest == 0) {
     throw Error(ErrorKind::usage, "sums need at least one lane and some memory", "");
   }
 }
 
+[[noreturn]] void refuse_device_memory() {
+  throw Error(ErrorKind::usage, "these sums know no memory of devices",
+              "choose the algorithm nccl, or give memory of the host");
+}
+
 }  // namespace
+
+void Summation::put(std::size_t, std::span<const std::byte>, const DeviceMoment&) {
+  refuse_device_memory();
+}
+
+void Summation::take(std::size_t, std::span<std::byte>) { refuse_device_memory(); }
 
 /// What the ranks of a node share, all lanes together.
 struct Summations::Shared {
@@ -96,9 +115,12 @@ Summations::Summations(Communicator& comm, const SummationOptions& options) : op
   }
   if (options_.algorithm == SyncAlgorithm::two_level) {
     make_two_level_lanes(comm, *node);
+  } else if (options_.algorithm == SyncAlgorithm::nccl) {
+    make_device_lanes(comm);
   } else {
     make_flat_lanes(comm);
   }
+  if (!explanation_.empty()) return;
   explanation_ = fmt::format("sums by {}{}", to_string(options_.algorithm),
                              !automatic          ? ""
                              : nodes.largest > 1 ? ", since ranks share a node"
@@ -111,6 +133,17 @@ void Summations::make_flat_lanes(Communicator& comm) {
   for (unsigned lane = 0; lane < options_.lanes; ++lane) {
     lanes_.push_back(flat_sum(comm, options_.algorithm, options_.wire));
   }
+}
+
+void Summations::make_device_lanes(Communicator& comm) {
+  if (!options_.accelerator) options_.accelerator = open_nccl(comm, options_.device);
+  const auto turns = std::make_shared<DeviceTurns>();
+  collectively(comm, [&] {
+    for (unsigned lane = 0; lane < options_.lanes; ++lane) {
+      lanes_.push_back(std::make_unique<DeviceSum>(options_.accelerator, turns, options_.largest));
+    }
+  });
+  explanation_ = fmt::format("sums on {}", options_.accelerator->describe());
 }
 
 void Summations::make_two_level_lanes(Communicator& comm, Communicator& node) {

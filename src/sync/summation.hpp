@@ -9,6 +9,7 @@
 //   mpi         MPI_Iallreduce of the whole buffer
 //   direct      each rank gets one block of all ranks' buffers (MPI_Ialltoall), adds them up in the
 //               order of ranks, and gives the sums to all (MPI_Iallgather)
+//   nccl        NCCL's sum on the devices of the ranks: see device_sum.hpp
 //   two_level   the ranks of a node put their numbers into memory that they share, and each adds up
 //               one slice of them; between nodes, slice i of every node is summed by its rank i;
 //               all read the result where it lies
@@ -36,6 +37,9 @@
 
 namespace forebay {
 
+class Accelerator;
+class DeviceMoment;
+
 class Summation {
  public:
   using Rest = std::chrono::microseconds;
@@ -52,13 +56,27 @@ class Summation {
   /// the same arguments; `how` is sum, min or max, and `bytes` is at most Summations::largest().
   /// Throws io when there is not enough memory.
   virtual std::span<std::byte> begin(TensorType type, Combination how, std::size_t bytes) = 0;
+  /// Between begin() and start(): the result shall be the mean over ranks. False where it cannot:
+  /// then whoever takes the sum out divides it.
+  virtual bool make_mean() { return false; }
+  /// Between begin() and start(), by ascending `at`: these numbers, in the memory of the device,
+  /// instead of what the memory of begin() has at this place. They stay as they are until the sum
+  /// is taken. `ready`: when they are there. Only where Summations::on_device().
+  virtual void put(std::size_t at, std::span<const std::byte> from, const DeviceMoment& ready);
   virtual void start() = 0;
   /// Moves on, for at most some 0.2 ms. Returns when it wants to be called again at the latest (0:
   /// at once); nothing, once the result is there. Throws communication.
   virtual std::optional<Rest> step() = 0;
   /// The combined numbers, until release().
+  /// Not those that put() has brought: take() them.
   virtual std::span<const std::byte> result() const = 0;
+  /// After the result is there: copies combined numbers, which need not be done before taken().
+  virtual void take(std::size_t at, std::span<std::byte> to);
+  virtual bool taken() { return true; }
   virtual void release() = 0;
+  /// After a failure: ends what is on its way and returns when no more memory of callers is
+  /// touched.
+  virtual void give_up() noexcept {}
 };
 
 struct SummationOptions {
@@ -67,6 +85,8 @@ struct SummationOptions {
   bool deterministic = false;
   std::size_t largest = std::size_t{64} << 20;  ///< bytes of one sum
   unsigned lanes = 2;
+  int device = -1;                                     ///< nccl: see SyncOptions
+  std::shared_ptr<Accelerator> accelerator = nullptr;  ///< nccl: instead of a device, for tests
 };
 
 /// The lanes of one engine, and what they stand on.
@@ -74,7 +94,8 @@ class Summations {
  public:
   /// Collective. two_level: `lanes` buffers of `largest` bytes for each rank in shared memory, of
   /// which only what was used is ever there. Throws usage where `deterministic` asks for what the
-  /// algorithm cannot give.
+  /// algorithm cannot give. nccl throws unsupported, on all ranks, where it cannot be: see
+  /// open_nccl().
   Summations(Communicator& comm, const SummationOptions& options);
   Summations(const Summations&) = delete;
   Summations& operator=(const Summations&) = delete;
@@ -85,6 +106,8 @@ class Summations {
   std::size_t largest() const { return options_.largest; }
   /// What `automatic` has become.
   SyncAlgorithm algorithm() const { return options_.algorithm; }
+  /// The device on which sums are made; null: on the host.
+  Accelerator* on_device() const { return options_.accelerator.get(); }
   /// What `bytes` of numbers are on the wire.
   std::size_t wire_bytes(TensorType type, std::size_t bytes) const;
   /// One half sentence: which algorithm, and why.
@@ -94,6 +117,7 @@ class Summations {
   struct Shared;
 
   void make_flat_lanes(Communicator& comm);
+  void make_device_lanes(Communicator& comm);
   void make_two_level_lanes(Communicator& comm, Communicator& node);
 
   SummationOptions options_;

@@ -27,6 +27,18 @@ void check_bytes(const TensorSpec& tensor, std::size_t given, std::string_view w
               "give memory of the tensor's own size");
 }
 
+Request sum_request(const TensorSpec& tensor, std::span<const std::byte> in,
+                    std::span<std::byte> out, Reduction reduction) {
+  check_name(tensor.name);
+  check_bytes(tensor, in.size(), "the input");
+  check_bytes(tensor, out.size(), "the output");
+  return {.operation = SyncOperation::allreduce,
+          .tensor = tensor,
+          .reduction = reduction,
+          .in = in,
+          .out = out};
+}
+
 }  // namespace
 
 SyncEngine::SyncEngine(const std::shared_ptr<Communicator>& comm, SyncOptions options)
@@ -37,14 +49,12 @@ SyncEngine::~SyncEngine() = default;
 
 SyncHandle SyncEngine::allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
                                  std::span<std::byte> out, Reduction reduction) {
-  check_name(tensor.name);
-  check_bytes(tensor, in.size(), "the input");
-  check_bytes(tensor, out.size(), "the output");
-  return implementation_->start({.operation = SyncOperation::allreduce,
-                                 .tensor = tensor,
-                                 .reduction = reduction,
-                                 .in = in,
-                                 .out = out});
+  return implementation_->start(sum_request(tensor, in, out, reduction));
+}
+
+SyncHandle SyncEngine::allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
+                                 std::span<std::byte> out, Reduction reduction, OnDevice device) {
+  return implementation_->start_on_device(sum_request(tensor, in, out, reduction), device.stream);
 }
 
 SyncHandle SyncEngine::broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root) {

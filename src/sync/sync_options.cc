@@ -22,10 +22,9 @@ constexpr Name<WireFormat> kWires[] = {
     {"bfloat16", WireFormat::bfloat16},
 };
 constexpr Name<SyncAlgorithm> kAlgorithms[] = {
-    {"automatic", SyncAlgorithm::automatic},
-    {"mpi", SyncAlgorithm::mpi},
-    {"direct", SyncAlgorithm::direct},
-    {"two_level", SyncAlgorithm::two_level},
+    {"automatic", SyncAlgorithm::automatic}, {"mpi", SyncAlgorithm::mpi},
+    {"direct", SyncAlgorithm::direct},       {"two_level", SyncAlgorithm::two_level},
+    {"nccl", SyncAlgorithm::nccl},
 };
 
 void require(bool holds, const std::string& what, const std::string& remedy) {
@@ -42,9 +41,15 @@ void check_values(const SyncOptions& options) {
   require(options.plan_patience.count() > 0, "no patience with the tensors of a plan",
           "steps may take a moment: give some milliseconds");
   require(options.stall_limit.count() >= 0, "a negative limit for stalls", "0 is none");
-  require(!options.deterministic || options.algorithm != SyncAlgorithm::mpi,
-          "sums by MPI differ in their last bits from run to run",
-          "choose direct or two_level, or leave the choice to Forebay");
+  const bool nccl = options.algorithm == SyncAlgorithm::nccl;
+  require(
+      !options.deterministic || (!nccl && options.algorithm != SyncAlgorithm::mpi),
+      fmt::format("sums by {} differ in their last bits from run to run", nccl ? "NCCL" : "MPI"),
+      "choose direct or two_level, or leave the choice to Forebay");
+  require(!nccl || options.wire == WireFormat::as_is, "NCCL moves numbers as they are",
+          "leave the wire format as_is, or make tensors of 16 bits");
+  require(options.device >= -1, fmt::format("device {}", options.device),
+          "choose 0 or more, or -1 for the rank's own in its node");
   require_placement_policy(options.placement);
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -28,6 +29,20 @@ TEST(PlanCores, RanksOfOneProcessDivideItsCores) {
     EXPECT_THAT(plan.explain(), HasSubstr(" of " + std::to_string(ranks)));
   });
   EXPECT_EQ(static_cast<int>(plans.size()), ranks);
+}
+
+TEST(PlanCores, SaysWithHowManyRanksACoreIsShared) {
+  const Topology topology;
+  const auto cores = static_cast<int>(topology.cores(topology.available()).size());
+  const int ranks = 2 * cores + 1;
+  run_ranks(ranks, 0, [&](const std::shared_ptr<Communicator>& comm) {
+    const CorePlan plan = plan_cores(*comm, "partition");
+    const char* const sharing = comm->rank() % cores == 0 ? "3 of them" : "2 of them";
+    EXPECT_THAT(plan.explain(), HasSubstr(sharing));
+    for (const auto component : {Component::compute, Component::decode, Component::io}) {
+      EXPECT_TRUE(std::ranges::equal(plan.of(component), plan.of(Component::progress)));
+    }
+  });
 }
 
 // Virtual nodes are still on one machine.

@@ -124,14 +124,27 @@ TEST(CorePlan, NoCoreIsOfTwoRanksAndNoneIsLeftOverWhereThereAreEnough) {
 }
 
 TEST(CorePlan, MoreRanksThanCoresShareThemEvenly) {
-  const std::vector<CoreThreads> cores = plain_cores(2);
-  std::vector<int> ranks_on(2);
-  for (int rank = 0; rank < 4; ++rank) {
-    const auto slice = slice_of(cores, rank, 4);
-    ASSERT_EQ(slice.size(), 1U);
-    ++ranks_on[static_cast<std::size_t>(slice.front().front())];
+  for (int count = 1; count <= 8; ++count) {
+    const std::vector<CoreThreads> cores = plain_cores(count);
+    for (int ranks = count + 1; ranks <= 20; ++ranks) {
+      std::vector<int> ranks_on(cores.size());
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto slice = slice_of(cores, rank, ranks);
+        ASSERT_EQ(slice.size(), 1U);
+        EXPECT_EQ(slice.front().front(), rank % count);
+        ++ranks_on[static_cast<std::size_t>(slice.front().front())];
+      }
+      EXPECT_LE(std::ranges::max(ranks_on) - std::ranges::min(ranks_on), 1);
+    }
   }
-  EXPECT_THAT(ranks_on, ElementsAre(2, 2));
+}
+
+TEST(CorePlan, ARankThatSharesItsCoreHasAllComponentsThere) {
+  const std::vector<CoreThreads> cores = cores_of("package:1 core:2 pu:2");
+  EXPECT_EQ(divide(slice_of(cores, 0, 5), {}).to_text(),
+            "progress:0-1/compute:0-1/decode:0-1/io:0-1");
+  EXPECT_EQ(divide(slice_of(cores, 3, 5), {}).to_text(),
+            "progress:2-3/compute:2-3/decode:2-3/io:2-3");
 }
 
 TEST(CorePlan, EveryCoreOfASliceIsUsedAndComponentsDoNotOverlapInPart) {

@@ -131,11 +131,12 @@ void add_engine_flags(CLI::App& command, SyncBenchOptions& options) {
   command.add_option("--cache", engine.cache_capacity, "Response cache, in tensors (default 1024)");
   command
       .add_option("--algorithm", engine.algorithm,
-                  "How fused buffers are summed: auto (default), mpi, direct, two-level")
+                  "How fused buffers are summed: auto (default), mpi, direct, two-level, nccl")
       ->transform(named_choice<SyncAlgorithm>({{"auto", SyncAlgorithm::automatic},
                                                {"mpi", SyncAlgorithm::mpi},
                                                {"direct", SyncAlgorithm::direct},
-                                               {"two-level", SyncAlgorithm::two_level}}));
+                                               {"two-level", SyncAlgorithm::two_level},
+                                               {"nccl", SyncAlgorithm::nccl}}));
   command.add_option("--wire", engine.wire, "What moves: as-is (default), float16, bfloat16")
       ->transform(named_choice<WireFormat>({{"as-is", WireFormat::as_is},
                                             {"float16", WireFormat::float16},
