@@ -34,7 +34,7 @@ PUBLIC = {
     "communicator": "comm", "mpi": "comm",
     "options": "read",
     "loader": "loader",
-    "graph": "sync", "sync": "sync",
+    "graph": "sync", "parameter_server": "sync", "sync": "sync",
 }
 MAY_START_MPI = {"comm", "cli", "train"}
 

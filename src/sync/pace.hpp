@@ -28,6 +28,9 @@ class Pace {
     return std::clamp(Rest(quiet_ns / 8000), kShortest, kLongest);
   }
 
+  /// Since something has moved.
+  std::int64_t quiet_ns() const { return now_ns() - moved_ns_; }
+
  private:
   static constexpr std::int64_t kLongLookNs = 4'000;
   static constexpr std::int64_t kNoRestNs = 10'000;

@@ -71,7 +71,8 @@ void add_sync_flags(CLI::App& command, TrainFlags& flags) {
                   "How gradients are summed: blocking (after the backward pass), or during it by "
                   "negotiate, gs, nbcs, topo, which differ in how ranks agree on the order of "
                   "transfers, or scp, scp-topo: negotiate and topo with cores of their own for "
-                  "every component; auto is topo, or blocking for one rank (default: auto)")
+                  "every component; or servers: each keeps and updates a part of the parameters; "
+                  "auto is topo, or blocking for one rank (default: auto)")
       ->group(group);
   command
       .add_option("--fusion-bytes", flags.fusion,
@@ -92,6 +93,21 @@ void add_sync_flags(CLI::App& command, TrainFlags& flags) {
   command
       .add_flag("!--capture", flags.run.gradients.graph_given,
                 "topo learns the order of transfers from the first iteration, not from the network")
+      ->group(group);
+  command
+      .add_option(
+          "--staleness", flags.run.gradients.staleness,
+          "Iterations that a rank may be ahead of the slowest one, with servers (default 0: "
+          "as with all others)")
+      ->group(group);
+  command
+      .add_option("--servers", flags.run.gradients.servers,
+                  "How many ranks serve parameters (default 0: one on each node)")
+      ->group(group);
+  command
+      .add_option("--proxies", flags.proxies,
+                  "Who sums gradients on their way to servers: numa (default: a rank of each NUMA "
+                  "node, then one of the node), node, none")
       ->group(group);
   command
       .add_option("--accumulate", flags.run.accumulate,
@@ -183,10 +199,26 @@ void check(const TrainFlags& flags) {
   }
 }
 
+void check_servers(const TrainFlags& flags, const GradientOptions& options) {
+  const bool asked = options.staleness > 0 || options.servers != 0 || !flags.proxies.empty();
+  if (options.strategy != GradientStrategy::servers) {
+    if (!asked) return;
+    throw_usage(fmt::format("--staleness, --servers or --proxies with --sync {}", flags.sync),
+                "leave them out, or choose --sync servers");
+  }
+  if (options.servers < 0) throw_usage("--servers is below 0", "give 0 or the number of ranks");
+  if (options.wire != WireFormat::as_is) {
+    throw_usage(fmt::format("--wire {} with --sync servers", flags.wire),
+                "leave it out: servers get gradients as they are");
+  }
+}
+
 GradientOptions gradient_options(const TrainFlags& flags) {
   GradientOptions options = flags.run.gradients;
   options.strategy = parse_gradient_strategy(flags.sync);
   options.wire = parse_wire_format(flags.wire);
+  if (!flags.proxies.empty()) options.proxies = parse_proxy_level(flags.proxies);
+  check_servers(flags, options);
   if (!flags.fusion.empty()) options.fusion_bytes = parse_bytes(flags.fusion, "fusion-bytes");
   if (!flags.cycle.empty()) {
     options.cycle =

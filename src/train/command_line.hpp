@@ -25,6 +25,7 @@ struct TrainFlags {
   std::string policy = "fixed";
   std::string sync = "auto";  ///< parsed with the rest, for one-line errors,
   std::string wire = "none";
+  std::string proxies;           ///< empty: by default
   std::string fusion;            ///< as are sizes
   std::string cycle;             ///< and times; empty: by default
   std::optional<double> growth;  ///< threshold

@@ -4,6 +4,7 @@
 
 #include "core/names.hpp"
 #include "train/background_sync.hpp"
+#include "train/server_sync.hpp"
 
 namespace forebay {
 namespace {
@@ -12,7 +13,8 @@ constexpr Name<GradientStrategy> kStrategies[] = {
     {"auto", GradientStrategy::automatic},      {"blocking", GradientStrategy::blocking},
     {"negotiate", GradientStrategy::negotiate}, {"gs", GradientStrategy::gs},
     {"nbcs", GradientStrategy::nbcs},           {"scp", GradientStrategy::scp},
-    {"topo", GradientStrategy::topo},           {"scp-topo", GradientStrategy::scp_topo}};
+    {"topo", GradientStrategy::topo},           {"scp-topo", GradientStrategy::scp_topo},
+    {"servers", GradientStrategy::servers}};
 
 constexpr Name<WireFormat> kWires[] = {{"none", WireFormat::as_is},
                                        {"float16", WireFormat::float16},
@@ -56,7 +58,8 @@ GradientStrategy parse_gradient_strategy(std::string_view text) {
 WireFormat parse_wire_format(std::string_view text) { return parse_name("wire", text, kWires); }
 
 std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
-                                                 Network& network, const GradientOptions& options,
+                                                 Network& network, Solver& solver,
+                                                 const GradientOptions& options,
                                                  std::function<void()> interrupt) {
   GradientOptions chosen = options;
   if (chosen.strategy == GradientStrategy::automatic) {
@@ -65,6 +68,9 @@ std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communica
   }
   if (chosen.strategy == GradientStrategy::blocking) {
     return std::make_unique<BlockingSync>(comm, network);
+  }
+  if (chosen.strategy == GradientStrategy::servers) {
+    return make_server_sync(comm, network, solver, chosen, std::move(interrupt));
   }
   return make_background_sync(comm, network, chosen, std::move(interrupt));
 }

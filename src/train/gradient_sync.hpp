@@ -10,6 +10,9 @@
 //                 transfers       | ip2 | ip1        | conv2 | conv1, tail |
 //                                                            ^-- exposed --^
 //
+//   servers     nothing is summed over all: parameter servers update shards of the parameters with
+//               what nodes push, and ranks may be `staleness` iterations ahead of each other
+//
 // `topo` does not wait for the first iteration to learn the order of transfers: the network's parts
 // give a graph (see network_graph.hpp).
 //
@@ -31,9 +34,11 @@
 
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
+#include "forebay/parameter_server.hpp"
 #include "forebay/sync.hpp"
 #include "forebay/trace.hpp"
 #include "train/network.hpp"
+#include "train/solver.hpp"
 
 namespace forebay {
 
@@ -47,6 +52,7 @@ enum class GradientStrategy : std::uint8_t {
   scp,
   topo,
   scp_topo,
+  servers,
 };
 
 std::string_view to_string(GradientStrategy strategy);
@@ -65,14 +71,26 @@ struct GradientOptions {
   WireFormat wire = WireFormat::as_is;    ///< of gradients; not with blocking
   bool graph_given = true;           ///< topo: by the network; else the first iteration shows it
   std::string placement = "shared";  ///< see SyncOptions
+  // Of servers: see ParameterServerOptions.
+  std::uint64_t staleness = 0;
+  int servers = 0;
+  ProxyLevel proxies = ProxyLevel::numa;
   Trace* trace = nullptr;
 };
 
 /// Of one rank. A plain value, so that ranks can exchange it as bytes.
 struct GradientStatistics {
-  SyncStatistics engine;          ///< zeros with blocking
-  std::uint64_t bytes = 0;        ///< of gradients
-  std::uint64_t early_bytes = 0;  ///< whose sums were there when the backward pass ended
+  SyncStatistics engine;              ///< zeros with blocking
+  std::uint64_t bytes = 0;            ///< of gradients
+  std::uint64_t early_bytes = 0;      ///< whose sums were there when the backward pass ended
+  ParameterServerStatistics servers;  ///< zeros with all others
+};
+
+/// Iterations between two meetings, for those who update parameters themselves.
+struct Stretch {
+  std::uint64_t iteration = 0;                 ///< done before it
+  double samples = 1;                          ///< of an iteration, over all ranks
+  std::function<RunTime(std::uint64_t)> time;  ///< after so many iterations; of any thread
 };
 
 class GradientSync {
@@ -81,6 +99,15 @@ class GradientSync {
   GradientSync() = default;
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
+
+  /// Iterations follow. Collective where updates_parameters(); nothing otherwise.
+  virtual void begin(const Stretch&) {}
+  /// All ranks get the same parameters, statistics and state of the solver. Collective where
+  /// updates_parameters(), and nothing otherwise, as all ranks have the same always.
+  virtual void meet() {}
+  /// Whether finish() gives new parameters, and no sums of gradients. What stands behind gradients
+  /// is then summed over ranks only where all are in step.
+  virtual bool updates_parameters() const { return false; }
 
   /// The gradient of a part is final in this iteration. Never waits. Local.
   virtual void ready(std::size_t part) = 0;
@@ -98,11 +125,13 @@ class GradientSync {
   virtual std::string explain() const = 0;
 };
 
-/// The parameters of `network`, which must outlive the result, become those of rank 0. `interrupt`
-/// is called now and then while it waits, and may throw to end that. Collective. Throws usage;
-/// unsupported for strategies whose helper thread may not use MPI.
+/// The parameters of `network`, which must outlive the result as `solver` must, become those of
+/// rank 0. The solver is for those who update parameters themselves, and theirs alone then.
+/// `interrupt` is called now and then while it waits, and may throw to end that. Collective. Throws
+/// usage; unsupported for strategies whose helper thread may not use MPI.
 std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
-                                                 Network& network, const GradientOptions& options,
+                                                 Network& network, Solver& solver,
+                                                 const GradientOptions& options,
                                                  std::function<void()> interrupt);
 
 /// The share of the bytes of gradients whose sums were there when the backward pass ended.

@@ -49,6 +49,13 @@ Json to_json_object(const GradientStatistics& rank) {
           {"thread_involuntary_switches", engine.thread_involuntary_switches}};
 }
 
+Json to_json_object(const ParameterServerStatistics& rank) {
+  return {
+      {"pushes", rank.pushes},      {"waits", rank.waits},     {"wait_seconds", rank.wait_seconds},
+      {"requests", rank.requests},  {"updates", rank.updates}, {"near_bytes", rank.near_bytes},
+      {"far_bytes", rank.far_bytes}};
+}
+
 Json sync_to_json(const TrainReport& report) {
   Json json{{"strategy", to_string(report.sync_strategy)},
             {"explanation", report.sync_explanation},
@@ -56,6 +63,9 @@ Json sync_to_json(const TrainReport& report) {
             {"ranks", Json::array()}};
   for (const GradientStatistics& rank : report.sync) {
     json["ranks"].push_back(to_json_object(rank));
+    if (report.sync_strategy == GradientStrategy::servers) {
+      json["ranks"].back()["servers"] = to_json_object(rank.servers);
+    }
   }
   return json;
 }
@@ -63,6 +73,9 @@ Json sync_to_json(const TrainReport& report) {
 /// The second half of what the table says about gradients; means of the ranks.
 std::string sync_to_text(const TrainReport& report) {
   if (report.sync_strategy == GradientStrategy::blocking || report.sync.empty()) return "";
+  if (report.sync_strategy == GradientStrategy::servers) {
+    return fmt::format("gradients: {}\n", report.sync_explanation);
+  }
   const auto ranks = static_cast<double>(report.sync.size());
   double moving = 0;
   double thread = 0;

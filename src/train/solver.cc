@@ -94,25 +94,31 @@ Solver::Solver(const SolverOptions& options, std::size_t parameters)
 }
 
 void Solver::update(std::span<float> parameters, std::span<const float> gradients, RunTime now) {
-  if (options_.kind == SolverKind::adam) return update_by_adam(parameters, gradients, now);
-  update_by_momentum(parameters, gradients, now);
+  update_part(0, parameters, gradients, now);
 }
 
-void Solver::update_by_momentum(std::span<float> parameters, std::span<const float> gradients,
-                                RunTime now) {
+void Solver::update_part(std::size_t first, std::span<float> parameters,
+                         std::span<const float> gradients, RunTime now) {
+  if (options_.kind == SolverKind::adam) return update_by_adam(first, parameters, gradients, now);
+  update_by_momentum(first, parameters, gradients, now);
+}
+
+void Solver::update_by_momentum(std::size_t first, std::span<float> parameters,
+                                std::span<const float> gradients, RunTime now) {
+  const std::span<float> speeds = std::span(state_).subspan(first, parameters.size());
   const auto rate = static_cast<float>(learning_rate(options_, now));
   const auto keep = static_cast<float>(options_.momentum);
   const auto decay = static_cast<float>(options_.weight_decay);
-  for (std::size_t i = 0; i < parameters_; ++i) {
-    state_[i] = keep * state_[i] + rate * (gradients[i] + decay * parameters[i]);
-    parameters[i] -= state_[i];
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    speeds[i] = keep * speeds[i] + rate * (gradients[i] + decay * parameters[i]);
+    parameters[i] -= speeds[i];
   }
 }
 
 // The corrections are the same for all parameters, so they are worked out once:
 // rate * m' / (sqrt(v') + epsilon) = step * m / (sqrt(v) * root + epsilon).
-void Solver::update_by_adam(std::span<float> parameters, std::span<const float> gradients,
-                            RunTime now) {
+void Solver::update_by_adam(std::size_t first, std::span<float> parameters,
+                            std::span<const float> gradients, RunTime now) {
   const auto times = static_cast<double>(now.iteration + 1);
   const double mean_part = 1 - std::pow(options_.momentum, times);
   const double square_part = 1 - std::pow(options_.squares, times);
@@ -122,9 +128,10 @@ void Solver::update_by_adam(std::span<float> parameters, std::span<const float> 
   const auto keep_squares = static_cast<float>(options_.squares);
   const auto epsilon = static_cast<float>(options_.epsilon);
   const auto decay = static_cast<float>(options_.weight_decay);
-  const std::span<float> means = std::span(state_).first(parameters_);
-  const std::span<float> squares = std::span(state_).subspan(parameters_);
-  for (std::size_t i = 0; i < parameters_; ++i) {
+  const std::span<float> means = std::span(state_).subspan(first, parameters.size());
+  const std::span<float> squares =
+      std::span(state_).subspan(parameters_ + first, parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
     const float gradient = gradients[i] + decay * parameters[i];
     means[i] = keep * means[i] + (1 - keep) * gradient;
     squares[i] = keep_squares * squares[i] + (1 - keep_squares) * gradient * gradient;

@@ -70,15 +70,21 @@ class Solver {
   /// Applies `gradients` to `parameters`; both have the length given at construction.
   void update(std::span<float> parameters, std::span<const float> gradients, RunTime now);
 
+  /// The same for the parameters from `first` on, as many as are given. Parts that do not overlap
+  /// may be updated by different threads.
+  void update_part(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+                   RunTime now);
+
   /// v of sgd; m, then v of adam: together with the parameters and the time the whole state of the
   /// solver.
   std::span<float> state() { return state_; }
   const SolverOptions& options() const { return options_; }
 
  private:
-  void update_by_momentum(std::span<float> parameters, std::span<const float> gradients,
-                          RunTime now);
-  void update_by_adam(std::span<float> parameters, std::span<const float> gradients, RunTime now);
+  void update_by_momentum(std::size_t first, std::span<float> parameters,
+                          std::span<const float> gradients, RunTime now);
+  void update_by_adam(std::size_t first, std::span<float> parameters,
+                      std::span<const float> gradients, RunTime now);
 
   SolverOptions options_;
   std::size_t parameters_;

@@ -78,6 +78,7 @@ void Trainer::open(const NetworkFactory& factory) {
   open_data_sets();
   build_network(factory);
   if (options_.resume) restore();
+  make_sync();
   collectively(*comm_, [&] {
     if (leads()) log_.emplace(options_.log, options_.resume);
   });
@@ -161,11 +162,14 @@ void Trainer::build_network(const NetworkFactory& factory) {
                       .mean = options_.mean,
                       .scale = options_.scale});
   solver_.emplace(options_.solver, network_->parameters().size());
+}
+
+void Trainer::make_sync() {
   GradientOptions gradients = options_.gradients;
   gradients.trace = trace();
   // Parameters are equal already where all ranks run one build on one kind of processor.
-  sync_ =
-      make_gradient_sync(comm_, *network_, gradients, [this] { training_set_->loader().check(); });
+  sync_ = make_gradient_sync(comm_, *network_, *solver_, gradients,
+                             [this] { training_set_->loader().check(); });
 }
 
 void Trainer::restore() {
@@ -211,14 +215,31 @@ bool Trainer::done() const {
 
 void Trainer::train() {
   training_begin_ = now_seconds();
+  begin_stretch();
   while (!done() && step()) {
     const bool epoch_ends = training_set_->loader().epochs_done() > progress_.epoch;
-    if (epoch_ends) finish_epoch();
     const std::uint64_t every = options_.checkpoint_every;
-    if (epoch_ends || done() || (every > 0 && progress_.iteration % every == 0)) save();
+    if (!epoch_ends && !done() && (every == 0 || progress_.iteration % every != 0)) continue;
+    sync_->meet();
+    if (epoch_ends) finish_epoch();
+    save();
+    begin_stretch();
   }
   breakdown_.close(now_seconds() - training_begin_);
   sync_->close();
+}
+
+/// For those who update parameters themselves, beside this thread: they get copies.
+void Trainer::begin_stretch() {
+  const auto time = [epoch = progress_.epoch, growth = progress_.growth,
+                     options = options_.growth](std::uint64_t iteration) {
+    return RunTime{.iteration = iteration,
+                   .epoch = epoch,
+                   .rate_factor = rate_factor(growth, options, iteration)};
+  };
+  sync_->begin({.iteration = progress_.iteration,
+                .samples = static_cast<double>(options_.loader.batch * batches_of_iteration()),
+                .time = time});
 }
 
 // One iteration; false when the loader has no more.
@@ -234,6 +255,8 @@ bool Trainer::step() {
     failure.emplace(ErrorKind::unsupported, fmt::format("training failed: {}", error.what()), "",
                     Where{.rank = comm_->rank()});
   }
+  // Where ranks are not in step, servers bring the error to the others.
+  if (failure && sync_->updates_parameters()) throw Error(*failure);
   if (failure) {
     skip_batches();
     network_->loss() = std::numeric_limits<float>::quiet_NaN();
@@ -307,9 +330,11 @@ void Trainer::skip_batches() noexcept {
 }
 
 void Trainer::fail_together(const std::optional<Error>& mine) {
-  collectively(*comm_, [&] {
-    if (mine) throw *mine;
-  });
+  if (!sync_->updates_parameters()) {
+    collectively(*comm_, [&] {
+      if (mine) throw *mine;
+    });
+  }
   throw Error(ErrorKind::usage,
               fmt::format("the loss of iteration {} is no finite number: training has diverged",
                           progress_.iteration + 1),
@@ -342,7 +367,7 @@ std::uint64_t Trainer::exchange() {
 }
 
 void Trainer::update(std::uint64_t samples) {
-  if (samples == 0) return;
+  if (samples == 0 || sync_->updates_parameters()) return;
   const PhaseTimer time = timer(Phase::update);
   multiply(network_->gradients(), 1 / static_cast<float>(samples));
   solver_->update(network_->parameters(), network_->gradients(), now());

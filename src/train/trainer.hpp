@@ -98,6 +98,7 @@ class Trainer {
   void find_checkpoint();
   void open_data_sets();
   void build_network(const NetworkFactory& factory);
+  void make_sync();
   void restore();
 
   void train();
@@ -111,6 +112,7 @@ class Trainer {
   std::uint64_t exchange();
   void update(std::uint64_t samples);
   void log_iteration(std::uint64_t samples);
+  void begin_stretch();
   void finish_epoch();
   void grow();
   TestScore test();

@@ -94,6 +94,9 @@ class TrainCommand(launch.AcceptanceCase):
                     self.assertGreater(rank["transfers"], 10)
         mine, _ = self.losses("captured", "--sync", "topo", "--capture")
         self.assert_same_curve(mine, expected)
+        mine, sync = self.losses("servers", "--sync", "servers", "--servers", 2)
+        self.assert_same_curve(mine, expected)
+        self.assertEqual([rank["servers"]["updates"] > 0 for rank in sync["ranks"]].count(True), 2)
 
     def test_topo_negotiates_nothing_but_its_start_and_end(self):
         _, short = self.losses("short", "--sync", "topo", "--iterations", 2)
@@ -183,6 +186,12 @@ class TrainCommand(launch.AcceptanceCase):
                                 (("--batch", 8, "--threads", 100000), "1024"),
                                 (("--batch", 8, "--sync", "ring"), "negotiate"),
                                 (("--batch", 8, "--wire", "int8"), "bfloat16"),
+                                (("--batch", 8, "--staleness", 2), "--sync servers"),
+                                (("--batch", 8, "--sync", "servers", "--servers", -1), "--servers"),
+                                (("--batch", 8, "--sync", "servers", "--servers", 9), "9 parameter"),
+                                (("--batch", 8, "--sync", "servers", "--proxies", "x"), "numa"),
+                                (("--batch", 8, "--sync", "servers", "--wire", "float16"),
+                                 "--wire"),
                                 (("--batch", 8, "--sync", "blocking", "--wire", "float16"),
                                  "--wire"),
                                 (("--batch", 8, "--cycle", "fast"), "200ms"),

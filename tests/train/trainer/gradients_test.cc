@@ -277,7 +277,7 @@ TEST_F(Gradients, OneRankSumsNothingInTheBackground) {
 
 TEST(GradientStrategies, HaveNamesThatAreReadBack) {
   for (const char* name :
-       {"auto", "blocking", "negotiate", "gs", "nbcs", "scp", "topo", "scp-topo"}) {
+       {"auto", "blocking", "negotiate", "gs", "nbcs", "scp", "topo", "scp-topo", "servers"}) {
     EXPECT_EQ(to_string(parse_gradient_strategy(name)), name);
   }
   EXPECT_THROW(parse_gradient_strategy("ring"), Error);

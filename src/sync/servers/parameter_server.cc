@@ -1,0 +1,308 @@
+#include "sync/servers/parameter_server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "comm/agreement.hpp"
+#include "comm/messages.hpp"
+#include "comm/values.hpp"
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "core/placement.hpp"
+
+namespace forebay {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How often the thread looks for failures of other ranks, and a waiting worker at its interrupt.
+constexpr milliseconds kBoardLooks{50};
+constexpr milliseconds kInterrupts{100};
+
+void check_options(const Communicator& comm, const ParameterServerOptions& options,
+                   std::size_t numbers) {
+  if (options.servers < 0 || options.servers > comm.size()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} parameter servers for {} ranks", options.servers, comm.size()),
+                fmt::format("choose 1 to {}, or 0 for one a node", comm.size()));
+  }
+  if (options.patience.count() <= 0) {
+    throw Error(ErrorKind::usage, "workers wait 0 ms for parameters", "choose a longer patience");
+  }
+  if (!comm.concurrent() && comm.size() > 1) {
+    throw Error(ErrorKind::unsupported,
+                "parameter servers need helper threads that use MPI, which this MPI does not allow",
+                "start MPI with MPI_THREAD_MULTIPLE, or sum gradients without servers");
+  }
+  if (numbers > (kLongestMessage - sizeof(LetterHead)) / sizeof(float)) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} parameters are too many for parameter servers", numbers),
+                "sum gradients without servers");
+  }
+}
+
+std::string settings(const ParameterServerOptions& options, std::size_t parameters,
+                     std::size_t told) {
+  return fmt::format("staleness {}, proxies {}, {} servers, {} parameters and {} numbers told",
+                     options.staleness, to_string(options.proxies), options.servers, parameters,
+                     told);
+}
+
+std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLevel level) {
+  RankPlace mine{.node = comm.rank()};
+  share_value(node, mine.node);
+  if (level == ProxyLevel::numa) mine.domain = numa_node_of_this_process();
+  return gather_all(comm, mine);
+}
+
+}  // namespace
+
+ParameterServer::Implementation::Implementation(const std::shared_ptr<Communicator>& comm,
+                                                std::span<float> parameters, std::span<float> told,
+                                                UpdateRule rule, ParameterServerOptions options)
+    : options_(std::move(options)),
+      parameters_(parameters.size()),
+      told_(told.size()),
+      exceptions_(std::uncaught_exceptions()) {
+  collectively(*comm, [&] { check_options(*comm, options_, parameters_ + told_); });
+  require_agreement(*comm, settings(options_, parameters_, told_), "the parameter servers");
+  comm_ = comm->split(0, comm->rank());
+  const auto node = comm_->split_by_node();
+  board_ = std::make_shared<FailureBoard>(comm_, node);
+  comm_->broadcast(std::as_writable_bytes(parameters), 0);
+  comm_->broadcast(std::as_writable_bytes(told), 0);
+  const int rank = comm_->rank();
+  tree_ = std::make_unique<ServerTree>(places_of(*comm_, *node, options_.proxies), options_.proxies,
+                                       options_.servers, parameters_);
+  mail_ = std::make_unique<ServerMail>(comm_->split(0, rank), *tree_);
+  newest_ = std::make_unique<NewestParameters>(tree_->shards(), parameters, told);
+  const Links worker = *tree_->links({rank, Station::worker});
+  upstream_ = std::make_unique<Upstream>(*mail_, *tree_, Station::worker, worker.parent);
+  for (const Station station : {Station::domain, Station::node}) {
+    if (const auto links = tree_->links({rank, station})) {
+      proxies_.try_emplace(station, station, *links, parameters_, told_, *mail_, *tree_);
+    }
+  }
+  if (const auto number = tree_->shard_of(rank)) {
+    const ParameterShard& shard = tree_->shards()[*number];
+    const auto mine = parameters.subspan(shard.first, shard.count);
+    server_.emplace(shard, *number, *tree_->links({rank, Station::server}),
+                    std::vector<float>(mine.begin(), mine.end()),
+                    std::vector<float>(told.begin(), told.end()), std::move(rule),
+                    options_.staleness, *mail_);
+  }
+  cores_ = plan_cores(*comm_, options_.placement);
+  thread_ = progress_thread(Placement::of(cores_, Component::progress));
+  registration_ = thread_->add([this] { return poll(); });
+}
+
+ParameterServer::Implementation::~Implementation() {
+  try {
+    if (!closed_ && std::uncaught_exceptions() > exceptions_) {
+      fail(Error(ErrorKind::communication, "a rank has ended its training by an error",
+                 "look for the error of that rank"));
+    }
+    close();
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "parameter servers ended: {}", error.what());
+  }
+  registration_ = {};
+}
+
+ProgressThread::Rest ParameterServer::Implementation::poll() {
+  // After a second without a letter nobody is in a hurry.
+  constexpr std::int64_t kQuietNs = 1'000'000'000;
+  constexpr ProgressThread::Rest kQuietRest{2'000};
+  if (ended_) return ProgressThread::kAnyRest;
+  const std::int64_t look = now_ns();
+  try {
+    watch_board();
+    const bool moved = read_mail();
+    if (stirred_.exchange(false) || moved) pace_.begin();
+    const auto rest = pace_.rest_after(look);
+    return pace_.quiet_ns() > kQuietNs ? kQuietRest : rest;
+  } catch (const Error& error) {
+    end_all(error);
+  } catch (const std::exception& error) {
+    end_all(Error(ErrorKind::communication,
+                  fmt::format("a parameter server failed: {}", error.what()), ""));
+  }
+  return ProgressThread::kAnyRest;
+}
+
+void ParameterServer::Implementation::watch_board() {
+  board_->check();
+  const std::int64_t now = now_ns();
+  if (now < next_board_look_ns_) return;
+  next_board_look_ns_ = now + std::chrono::nanoseconds(kBoardLooks).count();
+  board_->poll();
+  board_->check();
+}
+
+// Others use the thread too: some letters a turn.
+bool ParameterServer::Implementation::read_mail() {
+  constexpr int kMost = 16;
+  int letters = 0;
+  while (letters < kMost) {
+    auto letter = mail_->receive();
+    if (!letter) break;
+    deliver(std::move(*letter));
+    ++letters;
+  }
+  return letters > 0;
+}
+
+void ParameterServer::Implementation::deliver(ServerLetter letter) {
+  const Station to = letter.head().to;
+  if (to == Station::worker) return newest_->take(letter);
+  if (to == Station::server && server_) {
+    server_->take(std::move(letter));
+    updates_ = server_->updates();
+    return;
+  }
+  const auto proxy = proxies_.find(to);
+  if (proxy == proxies_.end()) {
+    throw Error(
+        ErrorKind::communication,
+        fmt::format("rank {} sent a message for which there is nobody here", letter.from().rank),
+        "start all ranks with the same version of Forebay");
+  }
+  proxy->second.take(std::move(letter));
+}
+
+/// The first failure of all ranks counts, not the one that this rank has come across.
+void ParameterServer::Implementation::end_all(const Error& error) {
+  ended_ = true;
+  board_->fail(error);
+  try {
+    board_->check();
+    newest_->fail(error);
+  } catch (const Error& first) {
+    newest_->fail(first);
+  }
+}
+
+void ParameterServer::Implementation::stir() {
+  stirred_ = true;
+  registration_.wake();
+}
+
+void ParameterServer::Implementation::require_lengths(std::size_t parameters,
+                                                      std::size_t told) const {
+  if (closed_) {
+    throw Error(ErrorKind::usage, "parameter servers are used after close()", "close them last");
+  }
+  if (parameters == parameters_ && told == told_) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} and {} numbers for parameter servers of {} and {}", parameters, told,
+                          parameters_, told_),
+              "give as many as at the beginning");
+}
+
+void ParameterServer::Implementation::push(std::span<const float> gradients,
+                                           std::span<const float> added) {
+  require_lengths(gradients.size(), added.size());
+  check();
+  upstream_->push(clock_, gradients, added);
+  ++clock_;
+  ++counting_.pushes;
+  stir();
+}
+
+std::uint64_t ParameterServer::Implementation::pull(std::span<float> parameters,
+                                                    std::span<float> told) {
+  require_lengths(parameters.size(), told.size());
+  check();
+  const std::uint64_t needed = clock_ - std::min(clock_, options_.staleness);
+  if (newest_->version() < needed) {
+    ++counting_.waits;
+    // With staleness 0 a push is answered with the very version that is needed.
+    if (options_.staleness > 0) {
+      ++counting_.requests;
+      upstream_->want(needed);
+    }
+    stir();
+    wait(needed, false);
+  }
+  return newest_->copy(parameters, told);
+}
+
+void ParameterServer::Implementation::flush(std::span<float> parameters, std::span<float> told) {
+  require_lengths(parameters.size(), told.size());
+  check();
+  upstream_->leave();
+  stir();
+  wait(0, true);
+  newest_->copy(parameters, told);
+}
+
+void ParameterServer::Implementation::wait(std::uint64_t version, bool last) {
+  const Stopwatch watch(counting_.wait_seconds);
+  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+  while (!(last ? newest_->wait_for_last(kInterrupts, clock_)
+                : newest_->wait_for(version, kInterrupts))) {
+    if (options_.interrupt) options_.interrupt();
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    const auto seconds = std::chrono::duration<double>(options_.patience).count();
+    throw Error(
+        ErrorKind::communication,
+        fmt::format("waited {:.3g} s for {} of the parameter servers; the newest here have "
+                    "version {}",
+                    seconds, last ? "the last parameters" : fmt::format("version {}", version),
+                    newest_->version()),
+        "look for a rank that has stopped, or allow a longer patience");
+  }
+}
+
+void ParameterServer::Implementation::fail(const Error& error) {
+  board_->fail(error);
+  registration_.wake();
+}
+
+ParameterServerStatistics ParameterServer::Implementation::statistics() const {
+  ParameterServerStatistics statistics = counting_;
+  statistics.updates = updates_;
+  statistics.near_bytes = mail_->near_bytes();
+  statistics.far_bytes = mail_->far_bytes();
+  return statistics;
+}
+
+std::string ParameterServer::Implementation::explain() const {
+  std::string ranks;
+  for (const ParameterShard& shard : shards()) {
+    constexpr std::size_t kMostShown = 8;
+    if (&shard - shards().data() == kMostShown) {
+      ranks += ", ...";
+      break;
+    }
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", shard.rank);
+  }
+  return fmt::format(
+      "servers: {} shard{} (rank {}), {} prox{} on {} node{} (by {}); {}", shards().size(),
+      shards().size() == 1 ? "" : "s", ranks, tree_->proxies(), tree_->proxies() == 1 ? "y" : "ies",
+      tree_->nodes(), tree_->nodes() == 1 ? "" : "s", to_string(options_.proxies),
+      options_.staleness == 0 ? std::string("synchronous")
+                              : fmt::format("at most {} steps ahead", options_.staleness));
+}
+
+void ParameterServer::Implementation::close() {
+  if (std::exchange(closed_, true)) return;
+  try {
+    check();
+    // What one rank has pushed all have to flush, and none knows of the others.
+    upstream_->leave();
+    stir();
+    wait(0, true);
+  } catch (...) {
+    registration_ = {};
+    throw;
+  }
+  // Whoever is done first still has to hand on what the others wait for.
+  comm_->barrier();
+  registration_ = {};
+}
+
+}  // namespace forebay
