@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
     sum_for_ever(engine, rank == 1, how);
   } catch (const forebay::Error& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    // MPICH's launcher kills who is left once one has gone, perhaps before it has said anything.
+    if (how == "throw") session.world()->barrier();
     return 3;
   }
   return 0;
