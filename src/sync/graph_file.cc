@@ -60,9 +60,9 @@ void at_place(const char* what, std::size_t number, const Read& read) {
 
 /// The array of that name; an empty one where it may be missing.
 const Json& array_of(const Json& object, const char* name, bool required) {
-  static const Json kNone = Json::array();
+  static const Json none = Json::array();
   const auto found = object.find(name);
-  if (found == object.end() && !required) return kNone;
+  if (found == object.end() && !required) return none;
   if (found == object.end() || !found->is_array()) refuse(fmt::format("'{}' is no list", name));
   return *found;
 }

@@ -26,8 +26,8 @@ PlanRun::PlanRun(std::shared_ptr<Slots> slots, const std::set<std::string>& left
 }
 
 const Slots::Left& PlanRun::left() const {
-  static const Slots::Left kNone;
-  return left_out_.empty() ? kNone : left_out_[buffer_];
+  static const Slots::Left none;
+  return left_out_.empty() ? none : left_out_[buffer_];
 }
 
 bool PlanRun::nothing_left() const {
