@@ -197,7 +197,9 @@ double sum_of(SyncEngine& engine, const std::string& name, float value) {
 // float16 ends at 65504, and what is beyond it is infinite; bfloat16 reaches as far as float32.
 TEST_P(WireFormats, OverflowToInfinityWhereTheyMove) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const auto [ranks, ranks_per_node] : kLayouts) {
+  for (const Layout& layout : kLayouts) {
+    const int ranks = layout.ranks;
+    const int ranks_per_node = layout.ranks_per_node;
     run_ranks(ranks, ranks_per_node, [&](const auto& comm) {
       SyncEngine engine(comm, {.wire = WireFormat::float16, .algorithm = GetParam()});
       const bool shares_memory = GetParam() == SyncAlgorithm::two_level ||
