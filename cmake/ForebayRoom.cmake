@@ -44,8 +44,9 @@ function(forebay_room name)
 endfunction()
 
 # forebay_test_cases(TARGET NAME LABEL): each case of a test program is a ctest case, NAME.Suite.Case.
-# Under FOREBAY_TEST_PROGRAMS the program as a whole is one, NAME.program, which saves thousands of
-# process starts where these are slow; scripts/stages.sh counts the cases in what it writes down.
+# Under FOREBAY_TEST_PROGRAMS the program as a whole, or a quarter of a large one, is one: NAME.program_0,
+# which saves thousands of process starts where these are slow; scripts/stages.sh counts the cases in what
+# it writes down.
 function(forebay_test_cases target name label)
   # No test finds what another one has left in the user's cache.
   set(environment "XDG_CACHE_HOME=/dev/null")
@@ -54,13 +55,20 @@ function(forebay_test_cases target name label)
                          PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "${environment}")
     return()
   endif()
-  add_test(NAME ${name}.program COMMAND ${target})
-  # The more files, the longer it takes: long ones first, so that no core idles at the end.
+  # Large programs run in parts, and the long ones first, so that no core idles at the end.
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources cost)
-  set_tests_properties(${name}.program PROPERTIES
-    LABELS ${label} TIMEOUT 1200 COST ${cost}
-    ENVIRONMENT "${environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test_cases/${target}.xml")
+  set(parts 1)
+  if(cost GREATER 12)
+    set(parts 4)
+  endif()
+  math(EXPR last "${parts} - 1")
+  foreach(part RANGE ${last})
+    add_test(NAME ${name}.program_${part} COMMAND ${target})
+    set_tests_properties(${name}.program_${part} PROPERTIES
+      LABELS ${label} TIMEOUT 1200 COST ${cost}
+      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test_cases/${target}_${part}.xml")
+  endforeach()
 endfunction()
 
 # forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.

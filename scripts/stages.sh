@@ -17,8 +17,8 @@ count_tests() {
   done < <(sed -nE 's/.*tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$1")
 }
 
-# Where FOREBAY_TEST_PROGRAMS made one ctest case of a program, its own cases count: `count_cases DIR`
-# with the XML file that GoogleTest has written for each program that came to its end.
+# Where FOREBAY_TEST_PROGRAMS made one ctest case of a program, or of a part of it, its own cases count:
+# `count_cases DIR` with the XML files that GoogleTest has written for those that came to their end.
 count_cases() {
   local file total failed disabled
   for file in "$1"/*.xml; do
@@ -27,7 +27,7 @@ count_cases() {
       's/^<testsuites tests="([0-9]+)" failures="([0-9]+)" disabled="([0-9]+)".*/\1 \2 \3/p' "$file")
     tests_total=$((tests_total + total - disabled - 1))
     tests_failed=$((tests_failed + failed))
-    # ctest has counted the program once.
+    # ctest has counted the program (or its part) once.
     if [ "$failed" -gt 0 ]; then tests_failed=$((tests_failed - 1)); fi
   done
 }
