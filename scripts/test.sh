@@ -14,8 +14,14 @@ prepare() {
   configure "$@" "${unity[@]}" -DFOREBAY_TEST_PROGRAMS=ON
 }
 
-# run_tests PRESET: without what is left to `make test-full`.
-run_tests() { ctest --preset "$1" -LE long; }
+# run_tests PRESET [label...]: without these labels, and without what is left to `make test-full`. (This
+# takes the place of what the preset leaves out.)
+run_tests() {
+  local preset=$1 labels=long label
+  shift
+  for label in "$@"; do labels+="|$label"; done
+  ctest --preset "$preset" -LE "^($labels)\$"
+}
 
 release() {
   prepare release
@@ -36,7 +42,7 @@ mpich() {
 asan() {
   prepare asan -DFOREBAY_FUZZ=ON
   build asan local_tests fuzz_targets
-  run_tests asan
+  run_tests asan mpi
 }
 
 tsan() {
