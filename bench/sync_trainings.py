@@ -20,7 +20,7 @@ class Net:
 
 # Small images, so that a step of the largest takes two cores a second.
 NETS = (Net("lenet", "1x28x28", 64, 200), Net("cifar10_full", "3x32x32", 64, 40),
-        Net("resnet50", "3x32x32", 8, 6))
+        Net("resnet50", "3x32x32", 8, 4))
 
 
 class Trainings:
