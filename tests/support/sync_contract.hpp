@@ -107,6 +107,25 @@ struct OneSum {
   }
 };
 
+/// A tensor of every type, reduction and size; `largest`: the elements of the largest ones.
+inline std::vector<OneSum> sums_of_all_kinds(std::uint64_t largest) {
+  std::vector<OneSum> sums;
+  for (const TensorType type : kTensorTypes) {
+    for (const Reduction reduction : kAllReductions) {
+      for (const std::uint64_t elements :
+           {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{17}, largest}) {
+        auto& sum = sums.emplace_back();
+        sum.reduction = reduction;
+        sum.tensor = {.name = std::string(to_string(type)) + std::string(to_string(reduction)) +
+                              std::to_string(elements),
+                      .type = type,
+                      .shape = {elements}};
+      }
+    }
+  }
+  return sums;
+}
+
 /// Collects what the library logs while it lives.
 class LogCatcher {
  public:

@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::OneSum;
+using test::sums_of_all_kinds;
 using ::testing::HasSubstr;
 
 SyncOptions quick(SyncStrategy strategy) {
@@ -32,31 +33,13 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Engine,
                                            SyncStrategy::nbcs, SyncStrategy::topo),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-/// A tensor of every type, reduction and size.
-std::vector<OneSum> sums_of_all_kinds() {
-  std::vector<OneSum> sums;
-  for (const TensorType type : test::kTensorTypes) {
-    for (const Reduction reduction : test::kAllReductions) {
-      for (const std::uint64_t elements : {0, 1, 17, 3000}) {
-        auto& sum = sums.emplace_back();
-        sum.reduction = reduction;
-        sum.tensor = {.name = std::string(to_string(type)) + std::string(to_string(reduction)) +
-                              std::to_string(elements),
-                      .type = type,
-                      .shape = {elements}};
-      }
-    }
-  }
-  return sums;
-}
-
 TEST_P(Engine, GivesTheSumsOfAllTypesReductionsAndSizes) {
   for (const int ranks : {1, 2, 5, 8}) {
     run_ranks(ranks, ranks == 5 ? 2 : 0, [&](const auto& comm) {
       auto options = this->options();
       options.fusion_bytes = ranks % 2 == 0 ? 64 << 20 : 20'000;
       SyncEngine engine(comm, options);
-      auto sums = sums_of_all_kinds();
+      auto sums = sums_of_all_kinds(3000);
       for (int step = 0; step < 3; ++step) {
         for (auto& sum : sums) sum.start(engine, comm->rank(), step, step % 2 == 1);
         for (auto& sum : sums) sum.expect(step, ranks, ranks);
@@ -73,7 +56,7 @@ TEST_P(Engine, GivesTheSameWithoutFusionAndWithoutCache) {
     options.fusion_bytes = 0;
     options.cache_capacity = 0;
     SyncEngine engine(comm, options);
-    auto sums = sums_of_all_kinds();
+    auto sums = sums_of_all_kinds(3000);
     for (int step = 0; step < 2; ++step) {
       for (auto& sum : sums) sum.start(engine, comm->rank(), step);
       for (auto& sum : sums) sum.expect(step, 3, 3);

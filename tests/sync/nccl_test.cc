@@ -13,6 +13,7 @@ namespace forebay {
 namespace {
 
 using test::OneSum;
+using test::sums_of_all_kinds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -102,30 +103,13 @@ INSTANTIATE_TEST_SUITE_P(Strategies, NcclOnDevices,
                                            SyncStrategy::nbcs, SyncStrategy::topo),
                          [](const auto& one) { return std::string(to_string(one.param)); });
 
-std::vector<OneSum> sums_of_all_kinds() {
-  std::vector<OneSum> sums;
-  for (const TensorType type : test::kTensorTypes) {
-    for (const Reduction reduction : test::kAllReductions) {
-      for (const std::uint64_t elements : {0, 1, 17, 30'000}) {
-        auto& sum = sums.emplace_back();
-        sum.reduction = reduction;
-        sum.tensor = {.name = std::string(to_string(type)) + std::string(to_string(reduction)) +
-                              std::to_string(elements),
-                      .type = type,
-                      .shape = {elements}};
-      }
-    }
-  }
-  return sums;
-}
-
 TEST_P(NcclOnDevices, SumsTensorsOfTheHost) {
   run_ranks(ranks(), 0, [&](const auto& comm) {
     auto options = this->options();
     options.fusion_bytes = 100'000;
     SyncEngine engine(comm, options);
     EXPECT_THAT(engine.explain(), HasSubstr("CUDA device"));
-    auto sums = sums_of_all_kinds();
+    auto sums = sums_of_all_kinds(30'000);
     for (int step = 0; step < 3; ++step) {
       for (auto& sum : sums) sum.start(engine, comm->rank(), step, step % 2 == 1);
       for (auto& sum : sums) sum.expect(step, comm->size(), comm->size());
@@ -174,7 +158,7 @@ TEST_P(NcclOnDevices, SumsTensorsOfTheDeviceAfterTheirStream) {
     auto options = this->options();
     options.fusion_bytes = 200'000;
     SyncEngine engine(comm, options);
-    auto sums = sums_of_all_kinds();
+    auto sums = sums_of_all_kinds(30'000);
     for (int step = 0; step < 3; ++step) {
       std::vector<std::unique_ptr<DeviceTensor> > tensors;
       for (std::size_t i = 0; i < sums.size(); ++i) {

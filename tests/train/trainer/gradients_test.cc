@@ -15,12 +15,14 @@
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
+#include "tests/train/trainer/training_runs.hpp"
 #include "train/report.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
 namespace {
 
+using test::train;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSamples = 48;
@@ -67,27 +69,9 @@ class Gradients : public testing::Test {
     return options;
   }
 
-  static TrainReport train(int ranks, const TrainOptions& options) {
-    TrainReport report;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      Trainer trainer(comm, options, Quadrants::make);
-      const TrainReport mine = trainer.run();
-      if (comm->rank() == 0) report = mine;
-    });
-    return report;
-  }
-
   /// The losses of all iterations.
-  std::vector<double> curve(int ranks, TrainOptions options) const {
-    options.log = dir_.file("log");
-    train(ranks, options);
-    std::vector<double> losses;
-    std::ifstream in(options.log);
-    for (std::string line; std::getline(in, line);) {
-      const auto json = nlohmann::json::parse(line);
-      if (json["event"] == "iteration") losses.push_back(json["loss"].get<double>());
-    }
-    return losses;
+  std::vector<double> curve(int ranks, const TrainOptions& options) const {
+    return test::curve(ranks, options, dir_.file("log"));
   }
 
   static void expect_near(const std::vector<double>& mine, const std::vector<double>& expected,

@@ -14,12 +14,14 @@
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
+#include "tests/train/trainer/training_runs.hpp"
 #include "train/report.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
 namespace {
 
+using test::train;
 using ::testing::HasSubstr;
 
 /// On rank 1 the third backward pass fails.
@@ -53,25 +55,8 @@ class ServersOfTraining : public testing::Test {
     return options;
   }
 
-  static TrainReport train(int ranks, const TrainOptions& options) {
-    TrainReport report;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      const TrainReport mine = Trainer(comm, options, Quadrants::make).run();
-      if (comm->rank() == 0) report = mine;
-    });
-    return report;
-  }
-
-  std::vector<double> curve(int ranks, TrainOptions options) const {
-    options.log = dir_.file("log");
-    train(ranks, options);
-    std::vector<double> losses;
-    std::ifstream in(options.log);
-    for (std::string line; std::getline(in, line);) {
-      const auto json = nlohmann::json::parse(line);
-      if (json["event"] == "iteration") losses.push_back(json["loss"].get<double>());
-    }
-    return losses;
+  std::vector<double> curve(int ranks, const TrainOptions& options) const {
+    return test::curve(ranks, options, dir_.file("log"));
   }
 
   static void expect_near(const std::vector<double>& mine, const std::vector<double>& expected) {
