@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,6 +63,13 @@ struct Sample {
   std::uint64_t seed() const { return sample_seed(run_seed, epoch, id); }
 };
 
+/// What the consumer has waited for so far, in seconds; see LoaderStatistics.
+struct LoaderWaits {
+  double data = 0;      ///< exposed I/O
+  double decoding = 0;  ///< of data that were there
+  double ranks = 0;     ///< slower ones
+};
+
 /// A sample that was left out of its batch, with LoaderOptions::undecodable = skip.
 struct SkippedSample {
   std::uint64_t id = 0;
@@ -92,6 +100,9 @@ class Batch {
   std::span<const std::byte> field(std::size_t index) const;
   std::span<const std::byte> field(std::string_view name) const;
   void release();
+  /// Keeps what field() points to as long as the result lives, also past release() and the loader:
+  /// for arrays that others own. Null where the batch did not come decoded.
+  std::shared_ptr<const void> share_fields() const { return arrays_; }
 
  private:
   friend class Loader;
@@ -136,8 +147,13 @@ class Loader {
   void check();
   /// Makes every rank's next call throw `error`. Local.
   void fail(const Error& error);
+  /// Called every 100 ms or so while next() waits, in its thread; may throw to end the wait, which
+  /// ends the loader on all ranks (others see cancelled).
+  void set_interrupt(std::function<void()> interrupt);
 
   std::uint64_t entries() const;
+  /// Iterations of an epoch that is not resumed. In the strided order: of the first.
+  std::uint64_t epoch_iterations() const;
   /// Epochs of which next() has given the last batch, those before a resumed run included. In the
   /// strided order: of which it has given every sample.
   std::uint64_t epochs_done() const;
@@ -152,6 +168,8 @@ class Loader {
   std::string plan(bool json = false) const;
   /// This rank's figures so far. Local.
   LoaderStatistics statistics() const;
+  /// The part of statistics() that tells what a step has waited for: cheap, for every step. Local.
+  LoaderWaits waits() const;
   /// Small JSON value from which a run on the same data set and order goes on: fingerprint, order
   /// and its parameters (seed among them), epoch, and the iterations done on each number of ranks
   /// and batch. Only batches that next() has given count, however far reading is ahead.

@@ -124,7 +124,7 @@ struct LoaderOptions {
   OrderEnd end = OrderEnd::exact;
   /// Samples that are read together, for grouped (required) and in_memory.
   std::uint64_t group = 0;
-  /// Neighbours that shuffled keeps together.
+  /// Neighbours that shuffled keeps together; 0: all, which is the order of the data set.
   std::uint64_t keep = 1;
   /// The part of the data set that in_memory holds.
   double ratio = 1;

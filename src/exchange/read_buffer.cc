@@ -215,7 +215,12 @@ ReadBufferFigures ReadBuffer::Work::figures() {
 
 ReadBuffer::ReadBuffer(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options,
                        Source source)
-    : policy_{.timeout = options.patience, .interrupt = [exchange] { exchange->check_others(); }},
+    : policy_{.timeout = options.patience,
+              .interrupt =
+                  [exchange, ask = options.interrupt] {
+                    exchange->check_others();
+                    if (ask) ask();
+                  }},
       work_(std::make_shared<Work>(std::move(exchange), options, std::move(source))),
       thread_("fb-fetch", options.placement,
               [work = work_](const std::stop_token& stop) { work->run(stop); }) {}

@@ -38,7 +38,10 @@ struct ReadBufferOptions {
   /// Whether samples are fetched before they are asked for. If not, waiting shows all that
   /// fetching takes.
   bool ahead = true;
-  Placement placement;     ///< of the I/O thread
+  Placement placement;  ///< of the I/O thread
+  /// Called now and then while next() waits, in its thread; may be empty, may throw to end the
+  /// wait.
+  std::function<void()> interrupt = {};
   Trace* trace = nullptr;  ///< not touched any more after stop()
 };
 

@@ -49,6 +49,7 @@ void EpochPipeline::make_order() {
   collectively(*comm_, [&] {
     require_same_order();
     epochs_.emplace(order, limits());
+    epoch_iterations_ = EpochOrder(order, 0).steps();
     figures_.reuse_distance = expected_reuse_distance(order);
   });
   plan(order);
@@ -89,7 +90,7 @@ OrderOptions EpochPipeline::order_options() const {
           .end = options_.end,
           .group = options_.group,
           .bounds = bounds(),
-          .keep = options_.keep,
+          .keep = options_.keep == 0 ? facts_.entries : options_.keep,
           .ratio = options_.ratio,
           .list = options_.ids,
           .reuse = options_.reuse,

@@ -13,6 +13,7 @@ class EpochPipeline : public Pipeline {
   EpochPipeline(const std::string& path, const LoaderOptions& options, Trace* trace)
       : Pipeline(path, options, trace) {}
 
+  std::uint64_t epoch_iterations() const override { return epoch_iterations_; }
   std::uint64_t epochs_done() const override;
   RunState state() const override;
 
@@ -45,6 +46,7 @@ class EpochPipeline : public Pipeline {
   void require_same_order() const;
 
   std::string identity_of_order_;
+  std::uint64_t epoch_iterations_ = 0;
   int ranks_per_node_ = 0;
   std::uint64_t keep_bytes_ = 0;  ///< see ReaderSite
 };

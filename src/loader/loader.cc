@@ -85,6 +85,10 @@ void Loader::decode(const Batch& batch, std::span<const std::span<std::byte>> fi
 
 void Loader::check() { pipeline_->check(); }
 void Loader::fail(const Error& error) { pipeline_->fail(error); }
+void Loader::set_interrupt(std::function<void()> interrupt) {
+  pipeline_->set_interrupt(std::move(interrupt));
+}
+std::uint64_t Loader::epoch_iterations() const { return pipeline_->epoch_iterations(); }
 std::uint64_t Loader::entries() const { return pipeline_->entries(); }
 std::uint64_t Loader::epochs_done() const { return pipeline_->delivered_epochs(); }
 const Schema& Loader::schema() const { return pipeline_->schema(); }
@@ -92,6 +96,7 @@ const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }
 std::string Loader::plan(bool json) const { return pipeline_->plan(json); }
 LoaderStatistics Loader::statistics() const { return pipeline_->statistics(); }
+LoaderWaits Loader::waits() const { return pipeline_->waits(); }
 std::string Loader::state() const { return pipeline_->delivered_state(); }
 std::span<const SkippedSample> Loader::skipped() const { return pipeline_->skipped(); }
 

@@ -46,9 +46,10 @@ const std::array kEntries = {
     OptionEntry{{"group", "G", "samples that are read together, for grouped and in_memory"},
                 [](LoaderOptions& o, std::string_view t) { o.group = parse_count(t, "group", 1); },
                 [](const LoaderOptions& o) { return std::to_string(o.group); }},
-    OptionEntry{{"keep", "K", "neighbours that shuffled keeps together (default 1)"},
-                [](LoaderOptions& o, std::string_view t) { o.keep = parse_count(t, "keep", 1); },
-                [](const LoaderOptions& o) { return std::to_string(o.keep); }},
+    OptionEntry{
+        {"keep", "K", "neighbours that shuffled keeps together (default 1; 0: all, no shuffling)"},
+        [](LoaderOptions& o, std::string_view t) { o.keep = parse_count(t, "keep"); },
+        [](const LoaderOptions& o) { return std::to_string(o.keep); }},
     OptionEntry{{"memory-ratio", "R", "part of the data set that in_memory holds (default 1)"},
                 [](LoaderOptions& o, std::string_view t) { o.ratio = parse_ratio(t); },
                 [](const LoaderOptions& o) { return fmt::format("{}", o.ratio); }},

@@ -117,6 +117,17 @@ void Pipeline::refuse_held_buffers() const {
               "release batches before asking for the next, or raise buffers");
 }
 
+void Pipeline::ask_interrupt() {
+  if (!interrupt_) return;
+  try {
+    interrupt_();
+  } catch (...) {
+    fail(Error(ErrorKind::cancelled, "the wait for data was interrupted", "",
+               {.file = path_, .rank = comm_->rank()}));
+    throw;
+  }
+}
+
 void Pipeline::wait_for_data(std::uint64_t published) {
   Interval waited{.begin_ns = now_ns(), .end_ns = 0};
   const std::int64_t deadline =
@@ -124,6 +135,7 @@ void Pipeline::wait_for_data(std::uint64_t published) {
   while (!stage_->wait_published(published, kSlice)) {
     board_->poll();
     board_->check();
+    ask_interrupt();
     if (now_ns() < deadline) continue;
     throw Error(
         ErrorKind::communication,
@@ -214,6 +226,13 @@ std::string Pipeline::explain() const {
 std::string Pipeline::plan(bool json) const {
   if (!outline_) return {};
   return json ? to_json(*outline_) : to_text(*outline_);
+}
+
+LoaderWaits Pipeline::waits() const {
+  const auto lock = lock_order();
+  return {.data = figures_.exposed_seconds,
+          .decoding = figures_.exposed_decode_seconds,
+          .ranks = figures_.skew_seconds};
 }
 
 LoaderStatistics Pipeline::statistics() const {

@@ -56,10 +56,13 @@ class Pipeline : private BatchSource {
 
   void check();
   void fail(const Error& error);
+  void set_interrupt(std::function<void()> interrupt) { interrupt_ = std::move(interrupt); }
 
   std::uint64_t entries() const { return facts_.entries; }
   /// By the batches that next() has given.
   std::uint64_t delivered_epochs() const { return delivered_epochs_; }
+  /// Of an epoch that is not resumed.
+  virtual std::uint64_t epoch_iterations() const = 0;
   /// Throws usage when the order is another one.
   virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }
@@ -69,6 +72,8 @@ class Pipeline : private BatchSource {
   std::string delivered_state() const;
   std::span<const SkippedSample> skipped() const { return skipped_.all(); }
   virtual LoaderStatistics statistics() const;
+  /// Of the consumer's thread, which asks.
+  virtual LoaderWaits waits() const;
 
  protected:
   Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace);
@@ -112,6 +117,8 @@ class Pipeline : private BatchSource {
   /// What comes before `from` (as in Delivery) is held by no batch any more.
   virtual void let_go(std::uint64_t from) { stage_->release(local_rank_, from); }
 
+  /// The caller's interrupt, in a wait of the consumer. What it throws has ended the loader.
+  void ask_interrupt();
   /// Waits until `published` is in the stage.
   void wait_for_data(std::uint64_t published);
   [[noreturn]] void refuse_held_buffers() const;
@@ -207,6 +214,7 @@ class Pipeline : private BatchSource {
   unsigned decode_ahead_ = 0;       ///< what the memory allows of it
   std::uint64_t arrays_bytes_ = 0;  ///< of decoded batches of all ranks that share the stage
   SkippedList skipped_;
+  std::function<void()> interrupt_;  ///< may be empty
   std::uint64_t delivered_epochs_ = 0;
   std::unique_ptr<Stagger> stagger_;  ///< of a root, until its reading thread takes it
   std::shared_ptr<ReadFigures> read_figures_ = std::make_shared<ReadFigures>();

@@ -99,6 +99,7 @@ Delivery Pipeline::wait_for_decoding(DecodeLine::Lock& lock) {
   while (!line_->wait_decoded(lock, kSlice)) {
     board_->poll();
     board_->check();
+    ask_interrupt();
     if (now_ns() < deadline) continue;
     fail_everywhere(
         Error(ErrorKind::communication,

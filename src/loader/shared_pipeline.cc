@@ -158,6 +158,7 @@ void SharedPipeline::started() {
                                     .patience = patience_with_loads(),
                                     .ahead = options_.buffers > 1,
                                     .placement = placement_of(Component::io),
+                                    .interrupt = [this] { ask_interrupt(); },
                                     .trace = trace_},
                   source());
 }
@@ -271,6 +272,13 @@ std::string SharedPipeline::order_text() const {
   return fmt::format("{}; {}, up to {} a rank; {}", EpochPipeline::order_text(),
                      held_data_ ? "all samples are held in memory" : "loads replace each other",
                      format_bytes(memory_.share_bytes), exchange_text_);
+}
+
+LoaderWaits SharedPipeline::waits() const {
+  LoaderWaits waits = Pipeline::waits();
+  waits.data = buffer_ ? std::max(0.0, buffer_->figures().exposed_seconds - waits.ranks)
+                       : at_end_.exposed_seconds;
+  return waits;
 }
 
 LoaderStatistics SharedPipeline::statistics() const {

@@ -30,6 +30,7 @@ class SharedPipeline final : public EpochPipeline {
 
   void close() override;
   LoaderStatistics statistics() const override;
+  LoaderWaits waits() const override;
 
  private:
   void plan(const OrderOptions& order) override;

@@ -11,6 +11,7 @@ class StridedPipeline final : public Pipeline {
       : Pipeline(path, options, trace) {}
 
   const StridedOrder& order() const override { return map_->order(); }
+  std::uint64_t epoch_iterations() const override { return order().iterations(1); }
   std::uint64_t epochs_done() const override;
   RunState state() const override;
 

@@ -1,0 +1,153 @@
+"""What Forebay raises: one class, with a subclass for each kind of failure.
+
+Each is also a built-in exception of the same meaning, so ``except FileNotFoundError`` works.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+
+class Error(Exception):
+    """A failure: one line that says where, what happened, and what to do about it.
+
+    Attributes:
+        kind: ``usage``, ``not_found``, ``corrupt``, ``unsupported``, ``io``, ``communication``,
+            ``changed`` or ``cancelled``.
+        happened: What went wrong.
+        remedy: What to do about it; may be empty.
+        file: The file it is about, if one is.
+        offset: Bytes from the start of ``file``.
+        sample: The sample's id.
+        key: The sample's key, printable.
+        rank: The rank that failed first.
+    """
+
+    kind = "io"
+    happened: str = ""
+    remedy: str = ""
+    file: Optional[str] = None
+    offset: Optional[int] = None
+    sample: Optional[int] = None
+    key: Optional[str] = None
+    rank: Optional[int] = None
+
+    def __str__(self) -> str:
+        # OSError would show a number and a text.
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), self.args, self.__dict__)
+
+
+class UsageError(Error, ValueError):
+    """The call makes no sense: fix it."""
+
+    kind = "usage"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """The named thing does not exist."""
+
+    kind = "not_found"
+
+
+class CorruptError(Error, ValueError):
+    """Bytes in a file contradict their format."""
+
+    kind = "corrupt"
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Valid, but not something that Forebay reads."""
+
+    kind = "unsupported"
+
+
+class StorageError(Error, OSError):
+    """The operating system or the device failed."""
+
+    kind = "io"
+
+
+class CommunicationError(Error, RuntimeError):
+    """MPI failed, a rank died, or a wait passed its deadline."""
+
+    kind = "communication"
+
+
+class ChangedError(Error, RuntimeError):
+    """The data set was changed while it was open, or is not the one that a state belongs to."""
+
+    kind = "changed"
+
+
+class CancelledError(Error, RuntimeError):
+    """The object was shut down while the call was waiting."""
+
+    kind = "cancelled"
+
+
+class UserCodeError(Error, RuntimeError):
+    """A function of the user's (decode, transform, collate) has raised; the cause is chained."""
+
+    kind = "user_code"
+
+    @classmethod
+    def of(cls, cause: Exception, sample: int, key: str) -> UserCodeError:
+        """For the sample with this id and key."""
+        happened = f"{type(cause).__name__}: {cause}"
+        place = f"sample {sample}" + (f", key {key}" if key else "")
+        error = cls(f"{place}: {happened}: mend the function, or give on_error='skip'")
+        error.happened = happened
+        error.remedy = "mend the function, or give on_error='skip'"
+        error.sample = sample
+        error.key = key or None
+        error.__cause__ = cause
+        return error
+
+
+_CLASSES = {
+    cls.kind: cls
+    for cls in (
+        UsageError,
+        NotFoundError,
+        CorruptError,
+        UnsupportedError,
+        StorageError,
+        CommunicationError,
+        ChangedError,
+        CancelledError,
+    )
+}
+
+
+def make(
+    kind: str,
+    message: str,
+    happened: str,
+    remedy: str = "",
+    file: Optional[str] = None,
+    offset: Optional[int] = None,
+    sample: Optional[int] = None,
+    key: Optional[str] = None,
+    rank: Optional[int] = None,
+) -> Error:
+    """The exception for an error of the C++ library, which calls this."""
+    error = _CLASSES.get(kind, Error)(message)
+    error.happened = happened
+    error.remedy = remedy
+    error.file = file
+    error.offset = offset
+    error.sample = sample
+    error.key = key
+    error.rank = rank
+    return error
+
+
+def usage(happened: str, remedy: str) -> UsageError:
+    """A call that makes no sense, in the words of the library's own errors."""
+    error = UsageError(f"{happened}: {remedy}")
+    error.happened = happened
+    error.remedy = remedy
+    return error

@@ -1,0 +1,65 @@
+"""From Python's arguments to the loader's options."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Union
+
+from . import _core
+from ._errors import usage
+
+#: Values that say "off" and "on" in the text form of options.
+_SWITCH = {False: "off", True: "on"}
+
+
+def text_of(value: Any) -> str:
+    """An option's value in the text form that the command line shares."""
+    if isinstance(value, bool):
+        return _SWITCH[value]
+    return str(value)
+
+
+def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
+    """Options of the C++ loader: ``stage_bytes=...`` is ``--stage-bytes``; None: the default."""
+    options = _core.LoaderOptions()
+    for name, value in values.items():
+        if value is not None:
+            options.set(name.replace("_", "-"), text_of(value))
+    if ids is not None:
+        import numpy as np
+
+        options.set_ids(np.ascontiguousarray(ids, dtype=np.int64))
+    return options
+
+
+def memory_bytes(memory: Union[int, str, None]) -> Optional[str]:
+    """Bytes, or text as "2GiB"."""
+    if memory is None:
+        return None
+    if isinstance(memory, int) and memory <= 0:
+        raise usage(f"memory is {memory}", "give bytes, or text as '2GiB'")
+    return str(memory)
+
+
+def option_help() -> dict[str, str]:
+    """What every further keyword argument of Loader means, by name."""
+    return {name.replace("-", "_"): text for name, _, text in _core.option_names()}
+
+
+def global_batch(batch_size: Optional[int], global_batch_size: Optional[int], ranks: int) -> int:
+    """Samples in a batch over all ranks."""
+    if (batch_size is None) == (global_batch_size is None):
+        raise usage(
+            "either batch_size (of each rank) or global_batch_size (over all ranks) is needed",
+            "give one of them",
+        )
+    if batch_size is not None:
+        if batch_size < 1:
+            raise usage(f"batch_size is {batch_size}", "give at least 1")
+        return batch_size * ranks
+    assert global_batch_size is not None
+    if global_batch_size < ranks:
+        raise usage(
+            f"global_batch_size is {global_batch_size} over {ranks} ranks",
+            "give at least one sample a rank",
+        )
+    return global_batch_size

@@ -1,0 +1,200 @@
+"""Which ranks load together, and how they were found.
+
+``mpi``
+    The process was started by ``mpirun`` or ``srun``: all ranks of ``MPI_COMM_WORLD``, which share
+    memory, read for each other, and fail together.
+``env``
+    ``torchrun``, or anything else that sets ``RANK`` and ``WORLD_SIZE``: every process delivers its
+    own share of the order. Nothing is exchanged.
+``single``
+    This process alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import warnings
+import weakref
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Optional, Union
+
+from . import _core
+from ._errors import usage
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's place among those that load together.
+
+    Attributes:
+        rank: This process's number, from 0.
+        size: How many there are.
+        kind: ``mpi``, ``env`` or ``single``.
+    """
+
+    rank: int
+    size: int
+    kind: str
+    _comm: Any = None
+
+    @property
+    def shard(self) -> Optional[str]:
+        """What the loader's option of that name is: our place where ranks are not connected."""
+        return f"{self.rank}/{self.size}" if self.kind == "env" else None
+
+    def require_exchange(self, what: str) -> None:
+        """Raises UsageError where ranks are not connected, and there are several."""
+        if self.kind != "env" or self.size == 1:
+            return
+        raise usage(
+            f"{what} moves data between ranks, which needs MPI",
+            "start the program by mpirun or srun instead of torchrun",
+        )
+
+
+RanksLike = Union[None, str, Ranks, "tuple[int, int]", Any]
+
+
+class _Process:
+    """What belongs to the process: MPI, and everything that must end before it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.session: Any = None
+        self.open: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.failed = False
+        self.told = False
+
+    def world(self) -> Any:
+        if self.session is None:
+            self.session = _core.MpiSession()
+        return self.session.world()
+
+    def end(self) -> None:
+        if os.getpid() != self.pid:
+            return
+        for each in list(self.open):
+            if self.failed and hasattr(each, "_abandon"):
+                each._abandon()
+            else:
+                each.close()
+        if self.session is not None and self.failed:
+            # Other ranks may be waiting for this one inside MPI, and MPI_Finalize would wait for
+            # them: the launcher ends the job when it sees a process leave without it.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+        self.session = None
+
+
+_process = _Process()
+
+
+def _note_failure(previous: Any) -> Any:
+    def hook(
+        kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]
+    ) -> None:
+        _process.failed = True
+        previous(kind, error, trace)
+
+    return hook
+
+
+sys.excepthook = _note_failure(sys.excepthook)
+atexit.register(_process.end)
+
+
+def close_at_exit(thing: Any) -> None:
+    """``thing.close()`` is called before the process and MPI end, if it still lives."""
+    _process.open.add(thing)
+
+
+def _from_environment() -> Optional[Ranks]:
+    try:
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return None
+    if not 0 <= rank < size:
+        raise usage(
+            f"RANK={rank} and WORLD_SIZE={size} in the environment are no place among ranks",
+            "unset them, or give ranks=(rank, size)",
+        )
+    return Ranks(rank, size, "env", _core.self_communicator())
+
+
+def _tell_what_is_lost(ranks: Ranks) -> None:
+    if ranks.size == 1 or _process.told:
+        return
+    _process.told = True
+    if ranks.rank == 0:
+        warnings.warn(
+            f"forebay: {ranks.size} ranks from RANK and WORLD_SIZE, without MPI: each reads for "
+            "itself, nothing is exchanged in memory, and a rank that fails does not end others. "
+            "Under mpirun or srun ranks share what they read.",
+            stacklevel=4,
+        )
+
+
+def _adopt(comm: Any) -> Ranks:
+    """An mpi4py communicator."""
+    try:
+        from mpi4py import MPI
+
+        address = MPI._addressof(comm)
+        library = MPI.Get_library_version()
+    except (ImportError, TypeError, AttributeError):
+        raise usage(
+            f"ranks is {comm!r}",
+            "give None, 'mpi', 'env', 'single', (rank, size), or an mpi4py communicator",
+        ) from None
+    ours = _core.mpi_library()
+    if not library.startswith(ours):
+        raise usage(
+            f"mpi4py uses {library.splitlines()[0]}, forebay {ours}",
+            "install both for the same MPI library",
+        )
+    adopted = _core.adopt_communicator(address)
+    return Ranks(adopted.rank, adopted.size, "mpi", adopted)
+
+
+def find_ranks(ranks: RanksLike = None) -> Ranks:
+    """The ranks that ``ranks`` means; None: as the process was started.
+
+    Collective over the communicator where there is one.
+    """
+    if isinstance(ranks, Ranks):
+        return ranks
+    if ranks is None or ranks == "auto":
+        if _core.launched_by_mpi():
+            ranks = "mpi"
+        else:
+            found = _from_environment()
+            if found is not None and found.size > 1:
+                _tell_what_is_lost(found)
+                return found
+            ranks = "single"
+    if isinstance(ranks, str):
+        return _named(ranks)
+    if isinstance(ranks, tuple):
+        rank, size = ranks
+        if not 0 <= rank < size:
+            raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
+        return Ranks(rank, size, "env", _core.self_communicator())
+    return _adopt(ranks)
+
+
+def _named(name: str) -> Ranks:
+    if name == "single":
+        return Ranks(0, 1, "single", _core.self_communicator())
+    if name == "mpi":
+        world = _process.world()
+        return Ranks(world.rank, world.size, "mpi", world)
+    if name == "env":
+        found = _from_environment()
+        if found is not None:
+            return found
+        raise usage("RANK and WORLD_SIZE are not set", "start the program by torchrun")
+    raise usage(f"ranks is {name!r}", "use one of mpi, env, single, or (rank, size)")

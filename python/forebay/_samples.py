@@ -1,0 +1,127 @@
+"""What users' own functions do to samples, between the C++ loader and a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+from ._batch import Ragged
+from ._errors import Error, UserCodeError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: A user's function for one stored value. Gets the value's bytes.
+Decode = Callable[[memoryview], Any]
+#: A user's function for one sample: a dictionary from field to value, and what it becomes.
+Transform = Callable[["dict[str, Any]"], "Mapping[str, Any]"]
+#: Makes one value of a batch out of the values of its samples.
+Collate = Callable[["Sequence[Any]"], Any]
+
+#: A sample that was left out: id, key, and what is wrong with it.
+Skipped = "tuple[int, str, str]"
+
+
+class SampleCode:
+    """Runs ``decode`` and ``transform`` on each sample of a batch, and puts the batch together.
+
+    Errors name sample and key; with ``skip`` such samples are left out and listed.
+    """
+
+    def __init__(
+        self,
+        decode: Optional[Decode],
+        transform: Optional[Transform],
+        collate: Optional[Collate],
+        skip: bool,
+        threads: int,
+    ) -> None:
+        self._decode = decode
+        self._transform = transform
+        self._collate = collate
+        self._skip = skip
+        self._pool = ThreadPoolExecutor(threads, "forebay-user") if threads > 0 else None
+        self.skipped: list[tuple[int, str, str]] = []
+
+    @property
+    def runs(self) -> bool:
+        """Whether samples are handled one by one."""
+        return self._decode is not None or self._transform is not None
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def apply(
+        self, fields: dict[str, Any], ids: NDArray[np.int64], keys: Sequence[bytes]
+    ) -> tuple[dict[str, Any], list[int]]:
+        """The fields of the batch, and which of its samples are in it."""
+        work = ((fields, i, int(ids[i]), keys[i]) for i in range(len(ids)))
+        run: Iterable[Any] = (
+            self._pool.map(self._one, work) if self._pool is not None else map(self._one, work)
+        )
+        done: list[Mapping[str, Any]] = []
+        kept: list[int] = []
+        for i, result in enumerate(run):
+            if isinstance(result, UserCodeError):
+                if not self._skip:
+                    raise result from result.__cause__
+                self._note(result)
+            else:
+                done.append(result)
+                kept.append(i)
+        return self._together(done), kept
+
+    def _one(self, work: tuple[dict[str, Any], int, int, bytes]) -> Any:
+        fields, i, sample, key = work
+        try:
+            return self._run({name: values[i] for name, values in fields.items()})
+        except Error:
+            raise
+        except Exception as error:
+            shown = key.decode("ascii", "backslashreplace")
+            return UserCodeError.of(error, sample, shown)
+
+    def _run(self, sample: dict[str, Any]) -> Mapping[str, Any]:
+        if self._decode is not None:
+            decoded = self._decode(memoryview(sample.pop("value")))
+            if isinstance(decoded, Mapping):
+                sample.update(decoded)
+            else:
+                sample["value"] = decoded
+        return sample if self._transform is None else self._transform(sample)
+
+    def _note(self, error: UserCodeError) -> None:
+        assert error.sample is not None
+        self.skipped.append((error.sample, error.key or "", error.happened))
+
+    def _together(self, samples: list[Mapping[str, Any]]) -> dict[str, Any]:
+        if not samples:
+            return {}
+        together = self._collate or collate
+        return {name: together([sample[name] for sample in samples]) for name in samples[0]}
+
+
+def collate(values: Sequence[Any]) -> Any:
+    """One array where the values are numbers or arrays of one shape; else the list as it is."""
+    import numpy as np
+
+    first = values[0]
+    if isinstance(first, (bytes, str, memoryview)) or not hasattr(first, "__array__"):
+        return np.asarray(values) if isinstance(first, (int, float, bool)) else list(values)
+    if all(value.shape == first.shape for value in values):
+        if type(first).__module__.startswith("torch"):
+            import torch
+
+            return torch.stack(list(values))
+        return np.stack(values)
+    return list(values)
+
+
+def ragged(values: NDArray[np.uint8], offsets: NDArray[np.int64], how: Optional[Collate]) -> Any:
+    """Stored values as a batch has them."""
+    all_values = Ragged(values, offsets)
+    return all_values if how is None else how(all_values)

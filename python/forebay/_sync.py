@@ -1,0 +1,122 @@
+"""Sums over ranks in the background, for arrays of any framework that speaks DLPack."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from . import _core
+from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
+
+
+class Handle:
+    """One started operation. Keeps its arrays until it is done."""
+
+    __slots__ = ("_arrays", "_core")
+
+    def __init__(self, core: Any, arrays: tuple[Any, ...]) -> None:
+        self._core = core
+        self._arrays = arrays
+
+    def done(self) -> bool:
+        """Whether the result is there, or the operation has failed."""
+        return bool(self._core.done())
+
+    def wait(self) -> Any:
+        """Waits, and returns the array with the result. Raises what the operation failed with."""
+        self._core.wait()
+        return self._arrays[-1]
+
+
+class Synchronizer:
+    """Sums tensors over ranks while the program computes.
+
+    Starting an operation never blocks; the one progress thread of the process moves the data.
+    All ranks must start the same names with equal shapes and types, in any order.
+
+    Args:
+        ranks: As for :class:`Loader`; needs MPI where there are several.
+        strategy: How ranks agree on the order of transfers: ``topo`` (as the first step has shown,
+            no messages after it), ``negotiate`` (as Horovod does), ``gs`` or ``nbcs``.
+        cycle_ms: ``negotiate``, ``gs``, ``nbcs``: the shortest time between two agreements.
+        fusion_bytes: The most that is sent together; None: what suits the strategy; 0: nothing.
+        wire: ``float16`` or ``bfloat16`` halve what float32 sends.
+        deterministic: Whether results are bit-identical over runs.
+        stall_warning: Seconds after which a tensor that some ranks miss is warned about.
+        stall_limit: Seconds after which it fails all ranks; 0: never.
+        placement: ``shared``, ``partition``, or core lists, for the progress thread.
+
+    Collective to make and to close.
+    """
+
+    def __init__(
+        self,
+        ranks: RanksLike = None,
+        *,
+        strategy: str = "topo",
+        cycle_ms: float = 5.0,
+        fusion_bytes: Optional[int] = None,
+        wire: str = "as_is",
+        deterministic: bool = False,
+        stall_warning: float = 60.0,
+        stall_limit: float = 0.0,
+        placement: str = "shared",
+    ) -> None:
+        self.ranks: Ranks = find_ranks(ranks)
+        self.ranks.require_exchange("summing gradients")
+        self._core: Any = _core.make_sync_engine(
+            self.ranks._comm,
+            strategy,
+            cycle_ms,
+            fusion_bytes,
+            wire,
+            deterministic,
+            stall_warning,
+            stall_limit,
+            placement,
+        )
+        close_at_exit(self)
+
+    def allreduce(
+        self, name: str, array: Any, output: Any = None, reduction: str = "mean"
+    ) -> Handle:
+        """Starts summing ``array`` over all ranks, in place or into ``output``.
+
+        ``reduction`` is ``sum``, ``mean``, ``min`` or ``max``. Arrays must be contiguous and stay
+        untouched until the handle is done.
+        """
+        into = array if output is None else output
+        return Handle(self._core.allreduce(name, array, into, reduction), (array, into))
+
+    def broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
+        """Starts giving the values of rank ``root`` to all, in place."""
+        return Handle(self._core.broadcast(name, array, root), (array,))
+
+    def barrier(self, name: str = "barrier") -> None:
+        """Waits for all ranks."""
+        self._core.barrier(name).wait()
+
+    def join(self) -> None:
+        """Says that this rank has no more to sum, and waits until all have said so."""
+        self._core.join().wait()
+
+    def end_step(self) -> None:
+        """``topo``: all that a step sums was started. Not needed, but finds what is missing."""
+        self._core.end_step()
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of this rank: tensors, transfers, bytes, messages to agree, thread times."""
+        figures: dict[str, Any] = self._core.statistics()
+        return figures
+
+    def explain(self) -> str:
+        """Strategy, algorithm and placement, and why so."""
+        return str(self._core.explain())
+
+    def close(self) -> None:
+        """Waits until everything that was started is done on all ranks. Collective."""
+        core, self._core = self._core, None
+        if core is not None:
+            core.close()
+
+    def _abandon(self) -> None:
+        """At the end of a process that has failed: the other ranks are not waited for."""

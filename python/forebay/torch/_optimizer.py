@@ -1,0 +1,184 @@
+"""Gradients summed over ranks while the backward pass goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, Union
+
+import torch
+
+from .._errors import usage
+from .._ranks import RanksLike
+from .._sync import Handle, Synchronizer
+
+_shared: dict[str, Synchronizer] = {}
+
+
+def synchronizer(ranks: RanksLike = None, **options: Any) -> Synchronizer:
+    """The synchronizer that this module's functions share; made at the first call. Collective.
+
+    Options are those of :class:`forebay.Synchronizer`; they count at the first call.
+    """
+    if "default" not in _shared:
+        _shared["default"] = Synchronizer(ranks, **options)
+    elif options or ranks is not None:
+        raise usage("the synchronizer exists already", "give its options at the first call")
+    return _shared["default"]
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.device.type != "cpu":
+        raise usage(
+            f"a tensor on {tensor.device} cannot be summed by MPI on processors",
+            "move it to the CPU, or use DistributedDataParallel on CUDA",
+        )
+    return tensor.detach()
+
+
+def allreduce(
+    tensor: torch.Tensor, name: str, reduction: str = "mean", inplace: bool = False
+) -> torch.Tensor:
+    """``tensor`` summed (or averaged...) over all ranks. Waits; collective by ``name``."""
+    result = _memory(tensor) if inplace else _memory(tensor).clone()
+    result = result.contiguous()
+    synchronizer().allreduce(name, result, reduction=reduction).wait()
+    if inplace and result.data_ptr() != tensor.data_ptr():
+        with torch.no_grad():
+            tensor.copy_(result)
+    return tensor if inplace else result
+
+
+def broadcast_parameters(
+    parameters: Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]], root_rank: int = 0
+) -> None:
+    """Gives rank ``root_rank``'s ``model.state_dict()``, or named parameters, to all ranks."""
+    items = parameters.items() if isinstance(parameters, Mapping) else parameters
+    engine = synchronizer()
+    waiting: list[tuple[Handle, torch.Tensor, torch.Tensor]] = []
+    for name, value in items:
+        if not isinstance(value, torch.Tensor):
+            continue
+        memory = _memory(value).contiguous()
+        waiting.append((engine.broadcast(f"broadcast.{name}", memory, root_rank), memory, value))
+    with torch.no_grad():
+        for handle, memory, value in waiting:
+            handle.wait()
+            if memory.data_ptr() != value.data_ptr():
+                value.copy_(memory)
+
+
+class DistributedOptimizer:
+    """An optimizer whose ``step()`` takes the mean of all ranks' gradients.
+
+    Each gradient is enqueued by a hook as soon as the backward pass has made it, so transfers
+    overlap the rest of the pass (the first pass shows the order: strategy ``topo``).
+
+    >>> optimizer = DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1),
+    ...                                  model.named_parameters())
+    >>> loss.backward()
+    >>> optimizer.step()
+
+    Args:
+        optimizer: Any torch optimizer; everything else of it is reached through this object.
+        named_parameters: Names are the same on all ranks. Default: numbered.
+        backward_passes_per_step: Gradients are summed after so many passes (accumulation).
+        reduction: ``mean`` or ``sum``.
+        synchronizer: Default: the shared one.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
+        *,
+        backward_passes_per_step: int = 1,
+        reduction: str = "mean",
+        synchronizer: Optional[Synchronizer] = None,
+    ) -> None:
+        if backward_passes_per_step < 1:
+            raise usage("backward_passes_per_step is below 1", "give at least 1")
+        self._optimizer = optimizer
+        self._engine = synchronizer if synchronizer is not None else _default()
+        self._passes = backward_passes_per_step
+        self._reduction = reduction
+        owned = [p for group in optimizer.param_groups for p in group["params"]]
+        names = {p: name for name, p in named_parameters} if named_parameters is not None else {}
+        if names and len(set(names.values())) != len(names):
+            raise usage("two parameters have one name", "give model.named_parameters()")
+        self._names = {
+            p: names.get(p, f"parameter.{i}") for i, p in enumerate(owned) if p.requires_grad
+        }
+        self._left = dict.fromkeys(self._names, self._passes)
+        self._handles: dict[torch.nn.Parameter, tuple[Handle, torch.Tensor]] = {}
+        self._keep = [self._hook(p) for p in self._names]
+
+    def _hook(self, parameter: torch.nn.Parameter) -> Any:
+        def made(*_: Any) -> None:
+            self._left[parameter] -= 1
+            if self._left[parameter] == 0:
+                self._start(parameter)
+            elif self._left[parameter] < 0:
+                raise usage(
+                    f"gradient of {self._names[parameter]} was made more than {self._passes} times "
+                    "before step()",
+                    "raise backward_passes_per_step, or call step() after each backward pass",
+                )
+
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):
+            return parameter.register_post_accumulate_grad_hook(made)
+        # Before torch 2.1: the node that accumulates the gradient, kept alive by us.
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        return node, node.register_hook(made)
+
+    def _start(self, parameter: torch.nn.Parameter) -> None:
+        gradient = parameter.grad
+        assert gradient is not None
+        memory = _memory(gradient).contiguous()
+        handle = self._engine.allreduce(
+            f"gradient.{self._names[parameter]}", memory, reduction=self._reduction
+        )
+        self._handles[parameter] = (handle, memory)
+
+    def synchronize(self) -> None:
+        """Waits until the gradients are those of all ranks. step() does this by itself."""
+        for parameter in self._names:
+            if parameter not in self._handles:  # took no part in this pass
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                self._start(parameter)
+        self._engine.end_step()
+        for parameter, (handle, memory) in self._handles.items():
+            handle.wait()
+            gradient = parameter.grad
+            assert gradient is not None
+            if gradient.data_ptr() != memory.data_ptr():
+                gradient.copy_(memory)
+        self._handles.clear()
+        for parameter in self._left:
+            self._left[parameter] = self._passes
+
+    def step(self, closure: Any = None) -> Any:
+        """Waits for the gradients of all ranks, then takes the optimizer's step."""
+        if closure is not None:
+            raise usage("closures would run before gradients are summed", "call backward() before")
+        self.synchronize()
+        return self._optimizer.step()
+
+    def zero_grad(self, *args: Any, **options: Any) -> None:
+        """As the optimizer's. Not between backward() and step()."""
+        if self._handles:
+            raise usage(
+                "gradients are being summed over ranks", "call step() or synchronize() first"
+            )
+        self._optimizer.zero_grad(*args, **options)
+
+    def join(self) -> None:
+        """This rank has no more batches: the others' gradients are summed without it."""
+        self._engine.join()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+
+def _default() -> Synchronizer:
+    return synchronizer()

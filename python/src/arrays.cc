@@ -1,0 +1,53 @@
+#include "arrays.hpp"
+
+namespace forebay::python {
+namespace {
+
+nb::dlpack::dtype dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::u8:
+      return nb::dtype<std::uint8_t>();
+    case ElementType::i8:
+      return nb::dtype<std::int8_t>();
+    case ElementType::u16:
+      return nb::dtype<std::uint16_t>();
+    case ElementType::i16:
+      return nb::dtype<std::int16_t>();
+    case ElementType::u32:
+      return nb::dtype<std::uint32_t>();
+    case ElementType::i32:
+      return nb::dtype<std::int32_t>();
+    case ElementType::u64:
+      return nb::dtype<std::uint64_t>();
+    case ElementType::i64:
+      return nb::dtype<std::int64_t>();
+    case ElementType::f32:
+      return nb::dtype<float>();
+    case ElementType::f64:
+      return nb::dtype<double>();
+    case ElementType::f16:
+      break;
+  }
+  return {.code = static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), .bits = 16, .lanes = 1};
+}
+
+}  // namespace
+
+nb::object array_over(std::span<const std::byte> data, ElementType type,
+                      const std::vector<std::size_t>& shape, std::shared_ptr<const void> owner) {
+  auto* const kept = new std::shared_ptr<const void>(std::move(owner));
+  const nb::capsule capsule(
+      kept, [](void* held) noexcept { delete static_cast<std::shared_ptr<const void>*>(held); });
+  // Writable, as collated batches are: the memory is the array's alone until it is given back.
+  auto* const start = const_cast<std::byte*>(data.data());
+  return nb::cast(
+      nb::ndarray<nb::numpy>(start, shape.size(), shape.data(), capsule, nullptr, dtype_of(type)));
+}
+
+std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples) {
+  std::vector<std::size_t> shape{samples};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  return shape;
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,52 @@
+// Where ranks come from: this process alone, MPI, or an MPI communicator of somebody else's
+// (mpi4py).
+#include <fmt/format.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
+#include "forebay/mpi.hpp"
+#include "module.hpp"
+
+namespace forebay::python {
+namespace {
+
+/// `address` is that of a variable of type MPI_Comm, as mpi4py's MPI._addressof() gives it.
+std::shared_ptr<Communicator> adopt(std::uintptr_t address) {
+  int initialized = 0;
+  if (address == 0 || MPI_Initialized(&initialized) != MPI_SUCCESS || initialized == 0) {
+    throw Error(ErrorKind::usage, "the communicator is not one of this process's MPI",
+                "give mpi4py's communicator of the MPI library that forebay was built with");
+  }
+  const MPI_Comm comm = *reinterpret_cast<const MPI_Comm*>(address);
+  const nb::gil_scoped_release release;
+  return mpi_communicator(comm);
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
+  const std::string whole(text, static_cast<std::size_t>(length));
+  return whole.substr(0, whole.find_first_of(",\n"));
+}
+
+}  // namespace
+
+void add_communicators(nb::module_& module) {
+  nb::class_<Communicator>(module, "Communicator")
+      .def_prop_ro("rank", &Communicator::rank)
+      .def_prop_ro("size", &Communicator::size)
+      .def("barrier", &Communicator::barrier, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<MpiSession>(module, "MpiSession")
+      .def(nb::init<>(), nb::call_guard<nb::gil_scoped_release>())
+      .def("world", &MpiSession::world);
+  module.def("self_communicator", &self_communicator);
+  module.def("adopt_communicator", &adopt, nb::arg("address"));
+  module.def("launched_by_mpi", &launched_by_mpi);
+  module.def("mpi_thread_level", &mpi_thread_level);
+  module.def("mpi_library", &mpi_library);
+}
+
+}  // namespace forebay::python

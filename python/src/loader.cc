@@ -1,0 +1,229 @@
+// forebay::Loader for the Python class forebay.Loader (forebay/_loader.py), which owns epochs,
+// states and conversions.
+//
+//   decoded fields   arrays over the loader's own memory, which they keep: the batch itself is
+//                    released at once, so arrays may be kept, and dropped, in any order and thread
+//   stored values    copied together into one array with offsets, for the same reason
+#include "forebay/loader.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "arrays.hpp"
+
+namespace forebay::python {
+namespace {
+
+void ask_python() {
+  const nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// What next() gives, besides the fields.
+struct TakenBatch {
+  std::uint64_t epoch = 0;
+  std::uint64_t iteration = 0;
+  std::vector<std::int64_t> ids;
+  std::vector<std::uint8_t> repeats;
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::string> keys;
+  std::vector<std::uint8_t> values;     ///< stored, one behind the other
+  std::vector<std::int64_t> offsets;    ///< of the values, and their end; empty without values
+  std::shared_ptr<const void> decoded;  ///< keeps `fields`
+  std::vector<std::span<const std::byte>> fields;
+  LoaderWaits waited;  ///< for this batch
+};
+
+struct Wanted {
+  bool values = false;
+  bool keys = false;
+  bool seeds = false;
+};
+
+void copy_values(std::span<const Sample> samples, TakenBatch& taken) {
+  taken.offsets.reserve(samples.size() + 1);
+  taken.offsets.push_back(0);
+  for (const Sample& sample : samples) {
+    taken.offsets.push_back(taken.offsets.back() + static_cast<std::int64_t>(sample.value.size()));
+  }
+  taken.values.reserve(static_cast<std::size_t>(taken.offsets.back()));
+  for (const Sample& sample : samples) {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(sample.value.data());
+    taken.values.insert(taken.values.end(), bytes, bytes + sample.value.size());
+  }
+}
+
+TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
+                      const Wanted& wanted) {
+  TakenBatch taken{.epoch = batch.epoch(), .iteration = batch.iteration()};
+  for (const Sample& sample : batch.samples()) {
+    taken.ids.push_back(static_cast<std::int64_t>(sample.id));
+    taken.repeats.push_back(sample.repeat ? 1 : 0);
+    if (wanted.seeds) taken.seeds.push_back(sample.seed());
+    if (wanted.keys) {
+      taken.keys.emplace_back(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
+    }
+  }
+  if (wanted.values) copy_values(batch.samples(), taken);
+  if (decoded) {
+    taken.decoded = batch.share_fields();
+    for (std::size_t f = 0; f < schema.fields.size(); ++f) taken.fields.push_back(batch.field(f));
+  }
+  return taken;
+}
+
+/// Belongs to the process that opened it: its threads and MPI do not survive a fork.
+class PythonLoader {
+ public:
+  PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
+               const LoaderOptions& options)
+      : process_(getpid()), decode_(options.decode) {
+    const nb::gil_scoped_release release;
+    loader_.emplace(Loader::open(comm, path, options));
+    loader_->set_interrupt(ask_python);
+  }
+  PythonLoader(const PythonLoader&) = delete;
+  PythonLoader& operator=(const PythonLoader&) = delete;
+  ~PythonLoader() { close(); }
+
+  void close() {
+    if (!loader_) return;
+    if (getpid() != process_) {
+      // A child of fork() has the object, but none of the threads that its end would wait for.
+      new std::optional<Loader>(std::move(loader_));  // left behind on purpose
+      loader_.reset();
+      return;
+    }
+    const nb::gil_scoped_release release;
+    loader_.reset();
+  }
+
+  /// None at the end; else epoch, iteration, ids, repeats, fields, values and offsets, keys, seeds,
+  /// and the seconds waited for data, decoding, other ranks.
+  nb::object next(bool values, bool keys, bool seeds) {
+    Loader& loader = alive();
+    std::optional<TakenBatch> taken;
+    {
+      const nb::gil_scoped_release release;
+      const LoaderWaits before = loader.waits();
+      if (const auto batch = loader.next()) {
+        taken = take_apart(*batch, loader.schema(), decode_, {values, keys, seeds});
+        const LoaderWaits after = loader.waits();
+        taken->waited = {.data = after.data - before.data,
+                         .decoding = after.decoding - before.decoding,
+                         .ranks = after.ranks - before.ranks};
+      }
+    }
+    if (!taken) return nb::none();
+    return to_python(*taken, loader.schema());
+  }
+
+  Loader& alive() {
+    if (getpid() != process_) {
+      throw Error(ErrorKind::usage, "the loader was opened before this process was forked",
+                  "open loaders in the process that uses them");
+    }
+    if (!loader_) throw Error(ErrorKind::usage, "the loader is closed", "open another one");
+    return *loader_;
+  }
+
+ private:
+  static nb::object to_python(TakenBatch& taken, const Schema& schema) {
+    const std::size_t samples = taken.ids.size();
+    nb::dict fields;
+    for (std::size_t f = 0; f < taken.fields.size(); ++f) {
+      const Field& field = schema.fields[f];
+      fields[field.name.c_str()] =
+          array_over(taken.fields[f], field.type, batch_shape(field, samples), taken.decoded);
+    }
+    nb::list keys;
+    for (const std::string& key : taken.keys) keys.append(nb::bytes(key.data(), key.size()));
+    return nb::make_tuple(
+        taken.epoch, taken.iteration, array_of(std::move(taken.ids)),
+        array_of(std::move(taken.repeats)), fields, array_of(std::move(taken.values)),
+        array_of(std::move(taken.offsets)), keys, array_of(std::move(taken.seeds)),
+        nb::make_tuple(taken.waited.data, taken.waited.decoding, taken.waited.ranks));
+  }
+
+  std::optional<Loader> loader_;
+  pid_t process_;
+  bool decode_;
+};
+
+/// [(name, type, shape), ...]
+nb::list fields_of(const Schema& schema) {
+  nb::list fields;
+  for (const Field& field : schema.fields) {
+    nb::list shape;
+    for (const std::uint64_t extent : field.shape) shape.append(extent);
+    fields.append(nb::make_tuple(field.name, std::string(to_string(field.type)), nb::tuple(shape)));
+  }
+  return fields;
+}
+
+nb::list skipped_of(PythonLoader& self) {
+  nb::list all;
+  for (const SkippedSample& sample : self.alive().skipped()) {
+    all.append(nb::make_tuple(sample.id, sample.key, sample.message));
+  }
+  return all;
+}
+
+void set_ids(LoaderOptions& options,
+             const nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& ids) {
+  std::vector<std::uint64_t> numbers(ids.size());
+  std::transform(ids.data(), ids.data() + ids.size(), numbers.begin(),
+                 [](std::int64_t id) { return static_cast<std::uint64_t>(id); });
+  options.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(numbers));
+}
+
+void add_options(nb::module_& module) {
+  nb::class_<LoaderOptions>(module, "LoaderOptions")
+      .def(nb::init<>())
+      .def("set", &LoaderOptions::set, nb::arg("name"), nb::arg("value"))
+      .def("set_ids", &set_ids, nb::arg("ids"))
+      .def_rw("first_epoch", &LoaderOptions::first_epoch)
+      .def_rw("first_iteration", &LoaderOptions::first_iteration)
+      .def("copy", [](const LoaderOptions& options) { return LoaderOptions(options); })
+      .def("to_text", &LoaderOptions::to_text);
+  module.def("resume_options", &resume_options, nb::arg("state"), nb::arg("options"),
+             nb::arg("ranks"));
+  module.def("option_names", [] {
+    nb::list names;
+    for (const auto infos : {loader_option_infos(), format_option_infos(), order_option_infos()}) {
+      for (const OptionInfo& info : infos) {
+        names.append(nb::make_tuple(std::string(info.name), std::string(info.value),
+                                    std::string(info.help)));
+      }
+    }
+    return names;
+  });
+}
+
+}  // namespace
+
+void add_loader(nb::module_& module) {
+  add_options(module);
+  nb::class_<PythonLoader>(module, "Loader")
+      .def(nb::init<const std::shared_ptr<Communicator>&, const std::string&,
+                    const LoaderOptions&>(),
+           nb::arg("comm"), nb::arg("path"), nb::arg("options"))
+      .def("next", &PythonLoader::next, nb::arg("values"), nb::arg("keys"), nb::arg("seeds"))
+      .def("close", &PythonLoader::close)
+      .def("entries", [](PythonLoader& self) { return self.alive().entries(); })
+      .def("epoch_iterations", [](PythonLoader& self) { return self.alive().epoch_iterations(); })
+      .def("epochs_done", [](PythonLoader& self) { return self.alive().epochs_done(); })
+      .def("schema", [](PythonLoader& self) { return fields_of(self.alive().schema()); })
+      .def("explain", [](PythonLoader& self) { return self.alive().explain(); })
+      .def("statistics", [](PythonLoader& self) { return to_json(self.alive().statistics()); })
+      .def("state", [](PythonLoader& self) { return self.alive().state(); })
+      .def("skipped", &skipped_of);
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,12 @@
+#include "module.hpp"
+
+NB_MODULE(_core, module) {
+  module.doc() = "The C++ side of the package forebay. Not for direct use.";
+  module.attr("version") = FOREBAY_VERSION;
+  module.attr("mpi_flavour") = FOREBAY_MPI_FLAVOUR;
+  forebay::python::add_errors(module);
+  forebay::python::add_communicators(module);
+  forebay::python::add_loader(module);
+  forebay::python::add_order(module);
+  forebay::python::add_sync(module);
+}
