@@ -194,16 +194,20 @@ void add_options(nb::module_& module) {
       .def("to_text", &LoaderOptions::to_text);
   module.def("resume_options", &resume_options, nb::arg("state"), nb::arg("options"),
              nb::arg("ranks"));
-  module.def("option_names", [] {
-    nb::list names;
-    for (const auto infos : {loader_option_infos(), format_option_infos(), order_option_infos()}) {
-      for (const OptionInfo& info : infos) {
-        names.append(nb::make_tuple(std::string(info.name), std::string(info.value),
-                                    std::string(info.help)));
-      }
-    }
-    return names;
-  });
+  module.def(
+      "option_names",
+      [] {
+        nb::list names;
+        for (const auto infos :
+             {loader_option_infos(), format_option_infos(), order_option_infos()}) {
+          for (const OptionInfo& info : infos) {
+            names.append(nb::make_tuple(std::string(info.name), std::string(info.value),
+                                        std::string(info.help)));
+          }
+        }
+        return names;
+      },
+      nb::sig("def option_names() -> list[tuple[str, str, str]]"));
 }
 
 }  // namespace
@@ -219,11 +223,13 @@ void add_loader(nb::module_& module) {
       .def("entries", [](PythonLoader& self) { return self.alive().entries(); })
       .def("epoch_iterations", [](PythonLoader& self) { return self.alive().epoch_iterations(); })
       .def("epochs_done", [](PythonLoader& self) { return self.alive().epochs_done(); })
-      .def("schema", [](PythonLoader& self) { return fields_of(self.alive().schema()); })
+      .def(
+          "schema", [](PythonLoader& self) { return fields_of(self.alive().schema()); },
+          nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
       .def("explain", [](PythonLoader& self) { return self.alive().explain(); })
       .def("statistics", [](PythonLoader& self) { return to_json(self.alive().statistics()); })
       .def("state", [](PythonLoader& self) { return self.alive().state(); })
-      .def("skipped", &skipped_of);
+      .def("skipped", &skipped_of, nb::sig("def skipped(self) -> list[tuple[int, str, str]]"));
 }
 
 }  // namespace forebay::python

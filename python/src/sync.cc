@@ -130,20 +130,23 @@ void add_sync(nb::module_& module) {
             return engine.allreduce(spec_of(name, in), bytes_of(in), bytes_of(out),
                                     parse_reduction(reduction));
           },
-          nb::arg("name"), nb::arg("input"), nb::arg("output"), nb::arg("reduction"))
+          nb::arg("name"), nb::arg("input"), nb::arg("output"), nb::arg("reduction"),
+          nb::sig("def allreduce(self, name: str, input: object, output: object, reduction: str) "
+                  "-> SyncHandle"))
       .def(
           "broadcast",
           [](SyncEngine& engine, const std::string& name, const Array& array, int root) {
             return engine.broadcast(spec_of(name, array), bytes_of(array), root);
           },
-          nb::arg("name"), nb::arg("array"), nb::arg("root"))
+          nb::arg("name"), nb::arg("array"), nb::arg("root"),
+          nb::sig("def broadcast(self, name: str, array: object, root: int) -> SyncHandle"))
       .def("barrier", &SyncEngine::barrier, nb::arg("name"))
       .def("join", &SyncEngine::join)
       .def("end_step", &SyncEngine::end_step)
       .def("close", &SyncEngine::close, nb::call_guard<nb::gil_scoped_release>())
       .def("check", &SyncEngine::check)
       .def("explain", &SyncEngine::explain)
-      .def("statistics", &figures_of);
+      .def("statistics", &figures_of, nb::sig("def statistics(self) -> dict[str, float]"));
   module.def("make_sync_engine", &make_engine, nb::arg("comm"), nb::arg("strategy"),
              nb::arg("cycle_ms"), nb::arg("fusion_bytes").none(), nb::arg("wire"),
              nb::arg("deterministic"), nb::arg("stall_warning"), nb::arg("stall_limit"),

@@ -1,0 +1,253 @@
+"""How processes begin, fork and end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import forebay
+import pytest
+from conftest import json_lists, no_segments, run_ranks
+
+LOOP = """
+import sys, time, forebay
+loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
+print("ready", flush=True)
+while True:
+    for batch in loader:
+        time.sleep(0.01)
+"""
+
+
+def start(script, *arguments):
+    process = subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_importing_needs_no_torch_numpy_or_mpi():
+    code = (
+        "import sys, forebay\n"
+        "assert not {'torch', 'mpi4py', 'tensorflow', 'numpy'} & set(sys.modules), sys.modules\n"
+        "from forebay import _core\n"
+        "assert _core.mpi_thread_level() == 'not initialised'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_command_is_installed():
+    done = subprocess.run(["forebay", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert forebay.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_process(numbers, script, number):
+    process = start(script(LOOP), numbers)
+    time.sleep(0.2)
+    process.send_signal(number)
+    begin = time.monotonic()
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5
+    assert process.returncode != 0
+    if number == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+    assert not no_segments()
+
+
+def test_ctrl_c_ends_a_wait_for_data(numbers, script):
+    """Rank 1 delivers nothing for a minute, so rank 0 waits inside next()."""
+    text = """
+import sys, time, forebay
+loader = forebay.Loader(sys.argv[1], batch_size=40, decode=False, order="strided", coalesce=1)
+if loader.ranks.rank == 1:
+    time.sleep(60)
+import threading, _thread
+threading.Timer(1.5, _thread.interrupt_main).start()
+try:
+    while True:
+        for batch in loader:
+            pass
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise
+"""
+    begin = time.monotonic()
+    done = run_ranks(2, script(text), numbers, check=False, timeout=50)
+    assert "interrupted" in done.stdout
+    assert done.returncode != 0
+    assert time.monotonic() - begin < 40
+
+
+def test_exit_without_closing_anything(numbers, script):
+    text = """
+import sys, forebay
+loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
+batches = iter(loader)
+kept = next(batches)
+print("ready", flush=True)
+"""
+    process = start(script(text), numbers)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert not no_segments()
+
+
+def test_an_iterator_in_a_reference_cycle_ends(numbers, script):
+    text = """
+import sys, forebay
+class Holder: pass
+holder = Holder()
+holder.loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
+holder.batches = iter(holder.loader)
+holder.self = holder
+next(holder.batches)
+print("ready", flush=True)
+"""
+    process = start(script(text), numbers)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+
+
+def test_a_loader_opened_before_a_fork_is_refused_in_the_child(numbers):
+    loader = forebay.Loader(numbers, batch_size=4, decode=False)
+    batches = iter(loader)
+    first = next(batches)["sample"].tolist()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+            text = b"no error"
+        except forebay.UsageError as error:
+            text = str(error).encode()
+        loader.close()  # must not wait for threads that are not there
+        os.write(writing, text)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert "forked" in said
+    # The parent goes on.
+    rest = [i for batch in batches for i in batch["sample"].tolist()]
+    assert len(first) + len(rest) == 4 * len(loader)
+
+
+def test_a_forked_child_opens_its_own(numbers):
+    loader = forebay.Loader(numbers, batch_size=4, decode=False)
+    iter(loader)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            own = forebay.Loader(numbers, batch_size=4, decode=False)
+            ids = sorted(i for b in own for i in b["sample"][~b["padded"]].tolist())
+            code = 0 if ids == list(range(own.samples)) else 2
+            own.close()
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+RANKS = """
+import json, sys, forebay
+loader = forebay.Loader(sys.argv[1], batch_size=8, decode=False, seed=4)
+ranks = loader.ranks
+batches = [[b["sample"].tolist() for b in loader] for _ in range(2)]
+print(json.dumps([ranks.rank, ranks.size, ranks.kind, batches]))
+"""
+
+
+def of_ranks(output):
+    return {rank: (size, kind, batches) for rank, size, kind, batches in json_lists(output)}
+
+
+def test_mpirun_and_torchrun_give_the_same_batches_to_the_same_ranks(numbers, script):
+    path = script(RANKS)
+    by_mpi = of_ranks(run_ranks(2, path, numbers).stdout)
+    told = run_ranks(2, path, numbers, launcher="torchrun")
+    by_torch = of_ranks(told.stdout)
+    assert {kind for _, kind, _ in by_mpi.values()} == {"mpi"}
+    assert {kind for _, kind, _ in by_torch.values()} == {"env"}
+    assert told.stderr.count("without MPI") == 1
+    for rank in (0, 1):
+        assert by_mpi[rank][2] == by_torch[rank][2]
+    ids = [i for rank in (0, 1) for batch in by_mpi[rank][2][0] for i in batch]
+    assert set(ids) == set(range(203))
+
+
+def test_a_rank_that_fails_ends_the_job(numbers, script):
+    text = """
+import sys, time, forebay
+loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
+for i, batch in enumerate(loader):
+    if i == 3 and loader.ranks.rank == 1:
+        raise RuntimeError("this rank has had enough")
+    time.sleep(0.01)
+while True:
+    for batch in loader:
+        time.sleep(0.01)
+"""
+    begin = time.monotonic()
+    done = run_ranks(2, script(text), numbers, check=False, timeout=60)
+    assert done.returncode != 0
+    assert "had enough" in done.stderr
+    assert time.monotonic() - begin < 30
+    assert not no_segments()
+
+
+def test_a_state_goes_on_on_other_ranks(numbers, script, tmp_path):
+    save = """
+import json, sys, forebay
+loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
+seen = []
+for i, batch in enumerate(loader):
+    seen += batch["sample"].tolist()
+    if i == 4:
+        break
+if loader.ranks.rank == 0:
+    json.dump(loader.state_dict(), open(sys.argv[2], "w"))
+print(json.dumps(seen))
+"""
+    load = """
+import json, sys, forebay
+loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
+loader.load_state_dict(json.load(open(sys.argv[2])))
+print(json.dumps([i for b in loader for i in b["sample"].tolist()]))
+"""
+    state = tmp_path / "state.json"
+
+    def ids(output):
+        return [i for seen in json_lists(output) for i in seen]
+
+    first = ids(run_ranks(3, script(save, "save.py"), numbers, state).stdout)
+    assert len(first) == 60
+    rest = ids(run_ranks(2, script(load, "load.py"), numbers, state).stdout)
+    assert sorted(first + rest) == list(range(203))
+
+
+def test_mpi4py_communicators_are_accepted(numbers, script):
+    pytest.importorskip("mpi4py")
+    import forebay._core
+
+    if forebay._core.mpi_flavour != "openmpi":
+        pytest.skip("Debian's mpi4py is built with Open MPI")
+    text = """
+import json, sys, forebay
+from mpi4py import MPI
+half = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
+loader = forebay.Loader(sys.argv[1], batch_size=8, decode=False, ranks=half, end="exact")
+ids = [i for batch in loader for i in batch["sample"].tolist()]
+both = half.allgather(ids)
+assert sorted(sum(both, [])) == list(range(203)), both
+loader.close()
+print("fine", flush=True)
+"""
+    assert run_ranks(4, script(text), numbers).stdout.count("fine") == 4

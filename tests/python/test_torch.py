@@ -1,0 +1,176 @@
+"""Tensors, data sets for DataLoader, and gradients."""
+
+import numpy as np
+import pytest
+from conftest import SAMPLES, run_ranks
+
+torch = pytest.importorskip("torch")
+
+import forebay  # noqa: E402
+import forebay.torch  # noqa: E402
+
+
+def test_batches_are_tensors_over_the_same_memory(images):
+    path, pixels, labels = images
+    for batch in forebay.torch.Loader(path, batch_size=16):
+        assert isinstance(batch["image"], torch.Tensor)
+        ids = batch["sample"].numpy()
+        np.testing.assert_array_equal(batch["image"].numpy(), pixels[ids])
+        np.testing.assert_array_equal(batch["label"].numpy(), labels[ids])
+    batch = next(iter(forebay.Loader(path, batch_size=16)))
+    tensors = forebay.torch.as_tensors(batch)
+    assert tensors["image"].data_ptr() == batch["image"].ctypes.data
+
+
+def test_unsigned_integers_become_wider(data):
+    import h5py
+
+    path = data / "unsigned.h5"
+    with h5py.File(path, "w") as file:
+        for kind in ("u2", "u4", "u8"):
+            file[kind] = np.arange(20, dtype=kind)
+    batch = next(iter(forebay.torch.Loader(str(path), batch_size=20, order="sequential")))
+    assert batch["u2"].dtype == torch.int32
+    assert batch["u4"].dtype == torch.int64
+    assert batch["u8"].tolist() == list(range(20))
+
+
+def test_one_line_from_a_dataloader(images):
+    """The same loop over torch's DataLoader and over ours."""
+    path, pixels, labels = images
+    dataset = torch.utils.data.TensorDataset(torch.from_numpy(pixels), torch.from_numpy(labels))
+
+    def total(loader):
+        return sum(int(batch[0].sum()) * 1 + int(batch[1].sum()) for batch in loader)
+
+    theirs = total(torch.utils.data.DataLoader(dataset, batch_size=7, shuffle=True))
+    loader = forebay.torch.Loader(path, batch_size=7, end="exact")
+    ours = total((b["image"], b["label"]) for b in loader)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+def test_workers_do_not_multiply_the_data(numbers, workers):
+    dataset = forebay.torch.IterableDataset(
+        numbers, batch_size=16, codec="raw", schema="x:i64[]", end="exact"
+    )
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
+    with pytest.warns(UserWarning) if workers > 4 else _nothing():
+        batches = [batch["x"].tolist() for batch in loader]
+    assert len(batches) == -(-SAMPLES // 16)
+    assert sorted(i for batch in batches for i in batch) == list(range(SAMPLES))
+
+
+class _nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_a_sampler_gives_what_a_loader_gives(numbers):
+    for ranks in ((0, 1), (1, 3)):
+        sampler = forebay.torch.Sampler(SAMPLES, 16, seed=2, ranks=ranks)
+        if ranks[1] > 1:
+            first, second = list(sampler), list(sampler)
+            assert len(first) == len(second) == len(sampler)
+            assert first != second
+            continue
+        loader = forebay.Loader(numbers, batch_size=16, seed=2, decode=False)
+        for _ in range(2):
+            assert list(sampler) == [i for b in loader for i in b["sample"].tolist()]
+        sampler.set_epoch(0)
+        loader.set_epoch(0)
+        assert list(sampler) == [i for b in loader for i in b["sample"].tolist()]
+
+
+def test_a_state_goes_through_torch_save(numbers, tmp_path):
+    loader = forebay.torch.Loader(numbers, batch_size=16, decode=False)
+    batches = iter(loader)
+    seen = [next(batches)["sample"].tolist() for _ in range(5)]
+    torch.save(loader.state_dict(), tmp_path / "state.pt")
+    rest = [b["sample"].tolist() for b in batches]
+    resumed = forebay.torch.Loader(numbers, batch_size=16, decode=False)
+    resumed.load_state_dict(torch.load(tmp_path / "state.pt"))
+    assert [b["sample"].tolist() for b in resumed] == rest
+    assert len(seen) + len(rest) == len(loader)
+
+
+TRAIN = """
+import sys, torch, forebay.torch as ft
+torch.manual_seed(ft.synchronizer(strategy=sys.argv[2]).ranks.rank)
+model = torch.nn.Sequential(
+    torch.nn.Flatten(), torch.nn.Linear(192, 16), torch.nn.Tanh(), torch.nn.Linear(16, 10))
+unused = torch.nn.Linear(3, 3)
+parameters = list(model.named_parameters())
+parameters += [(f"unused.{n}", p) for n, p in unused.named_parameters()]
+ft.broadcast_parameters(parameters)
+optimizer = ft.DistributedOptimizer(
+    torch.optim.SGD([p for _, p in parameters], 0.05), parameters, backward_passes_per_step=2)
+loader = ft.Loader(sys.argv[1], global_batch_size=8, end="drop")
+losses = []
+for epoch in range(2):
+    for batch in loader:
+        x = batch["image"].float() / 255
+        y = batch["label"].long() % 10
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        losses.append(loss.detach())
+        if len(losses) % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+whole = torch.cat([p.detach().flatten() for _, p in parameters])
+other = ft.allreduce(whole, "check", "max")
+assert torch.equal(whole, other), "ranks have come apart"
+mean = ft.allreduce(torch.stack(losses).mean(), "loss")
+if loader.ranks.rank == 0:
+    print("loss", float(mean), float(whole.sum()))
+"""
+
+
+@pytest.mark.parametrize("strategy", ["topo", "negotiate"])
+def test_ranks_train_as_one(images, script, strategy):
+    path, _, _ = images
+    script = script(TRAIN)
+
+    def loss(ranks):
+        lines = run_ranks(ranks, script, path, strategy).stdout.splitlines()
+        return [float(x) for x in next(x for x in lines if x.startswith("loss")).split()[1:]]
+
+    np.testing.assert_allclose(loss(2), loss(1), rtol=1e-4)
+
+
+def test_mistakes_of_the_optimizer_are_told(script, images):
+    text = """
+import torch, forebay.torch as ft
+model = torch.nn.Linear(2, 2)
+optimizer = ft.DistributedOptimizer(torch.optim.SGD(model.parameters(), 0.1))
+model(torch.ones(1, 2)).sum().backward()
+try:
+    optimizer.zero_grad()
+except ValueError as error:
+    print(error)
+try:
+    model(torch.ones(1, 2)).sum().backward()
+except ValueError as error:
+    print(error)
+optimizer.step()
+print("param_groups", len(optimizer.param_groups))
+"""
+    out = run_ranks(1, script(text)).stdout
+    assert "being summed" in out
+    assert "more than 1 times" in out
+    assert "param_groups 1" in out
+
+
+def test_summing_without_mpi_is_refused(script):
+    text = """
+import forebay, forebay.torch
+try:
+    forebay.torch.synchronizer()
+except forebay.UsageError as error:
+    print(error)
+"""
+    out = run_ranks(2, script(text), launcher="torchrun").stdout
+    assert out.count("needs MPI") == 2
