@@ -92,6 +92,14 @@ inline constexpr int kStaggerByStrategy = -1;
 /// LoaderOptions::stagger: find the number by measuring.
 inline constexpr int kMeasureStagger = -2;
 
+/// A communicator's part of a run whose processes are not connected to each other: part `index` of
+/// `count`, each of them on as many ranks.
+struct Shard {
+  int index = 0;
+  int count = 1;
+  bool operator==(const Shard&) const = default;
+};
+
 struct LoaderOptions {
   /// Samples in a global batch, over all ranks; at least one a rank. Required.
   std::uint64_t batch = 0;
@@ -116,6 +124,14 @@ struct LoaderOptions {
   /// and what OrderOptions::identity() must be; empty = any. Set by resume_options().
   std::uint64_t first_epoch = 0;
   std::string order_identity;
+
+  /// Without MPI between the processes of a run (as under torchrun): the p ranks of the loader's
+  /// communicator, mostly a process alone, deliver what ranks index * p and on of count * p ranks
+  /// would in one MPI run. `batch` stays the global one, and state() suits both kinds of runs.
+  /// Nothing is exchanged: that all use the same data set and options is up to the caller, and a
+  /// failure ends its own shard alone. Orders that draw from the memory of all ranks are refused.
+  /// Coalescing is not chosen but 1, unless given. `stage_bytes` is then of each process.
+  Shard shard;
 
   OrderName order = OrderName::strided;
   /// Of the run, for orders that are new in every epoch and for Sample::seed.
@@ -217,8 +233,12 @@ struct LoaderOptions {
   /// The text form of every option that differs from its default.
   std::string to_text() const;
   /// Throws usage when an option is out of its range, or options contradict each other or the
-  /// number of ranks.
+  /// number of ranks of the communicator.
   void validate(int ranks) const;
+  /// The ranks among which the order deals samples, and the number there of `rank`, where the
+  /// communicator has `ranks`. After validate().
+  int order_ranks(int ranks) const { return ranks * shard.count; }
+  int order_rank(int rank, int ranks) const { return shard.index * ranks + rank; }
 };
 
 /// Name, kind of value and help of each option of the text form, for command lines: those of any

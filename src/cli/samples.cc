@@ -122,6 +122,7 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
   collectively(comm, [&] {
     if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
   });
+  const int rank = flags.loader.order_rank(comm.rank(), comm.size());
   std::vector<std::vector<std::byte>> gathered;
   // All ranks learn of a failure at the same point, so none is left behind in the middle of gather.
   for (;;) {
@@ -130,7 +131,7 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
     collectively(comm, [&] {
       for (const auto& of_rank : gathered) file->write(of_rank);
       batch = loader.next();
-      if (batch) lines = lines_of(loader, *batch, comm.rank(), flags.loader.decode);
+      if (batch) lines = lines_of(loader, *batch, rank, flags.loader.decode);
     });
     if (!batch) break;
     gathered = comm.gather(std::as_bytes(std::span(lines)), 0);

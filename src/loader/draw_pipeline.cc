@@ -11,7 +11,7 @@ namespace forebay {
 void DrawPipeline::plan(const OrderOptions& order) {
   collectively(*comm_, [&] {
     most_samples_ = most_loaded(order, !options_.done.empty());
-    feed_ = std::make_shared<DrawFeed>(*epochs_, comm_->rank(), most_samples_);
+    feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_);
   });
   if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();
 }
@@ -45,14 +45,14 @@ void DrawPipeline::require_free_buffers() const {
 
 /// Without samples nothing is needed, that is, nothing but what was drawn from already.
 std::uint64_t DrawPipeline::needed_buffers() const {
-  const Share share = epoch_->order.share(comm_->rank(), step_);
+  const Share share = epoch_->order.share(order_rank(), step_);
   if (share.count == 0) return number_;
   return buffer_of(share.first + share.count - 1, number_) + 1;
 }
 
 Delivery DrawPipeline::take() {
   const EpochOrder& order = epoch_->order;
-  const Share share = order.share(comm_->rank(), step_);
+  const Share share = order.share(order_rank(), step_);
   const std::uint64_t end = share.first + share.count;
   Delivery delivery{.samples = {}, .epoch = order.epoch(), .from = number_, .copies = {}};
   delivery.samples.reserve(share.count);
@@ -90,8 +90,8 @@ void DrawPipeline::begin_buffer(std::uint64_t number, Delivery& delivery) {
 }
 
 Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
-  Sample sample = sample_of(epoch_->order.draw(comm_->rank(), draw));
-  const Place place = epoch_->order.place(comm_->rank(), draw);
+  Sample sample = sample_of(epoch_->order.draw(order_rank(), draw));
+  const Place place = epoch_->order.place(order_rank(), draw);
   const StageEntry& entry = stage_->entry_of(number, place.slot, sample.id);
   sample.key = stage_->key(entry);
   sample.value = stage_->value(entry);

@@ -84,7 +84,7 @@ void EpochPipeline::read_scattered() {
 OrderOptions EpochPipeline::order_options() const {
   return {.kind = kind_of(options_.order),
           .entries = facts_.entries,
-          .ranks = comm_->size(),
+          .ranks = order_ranks(),
           .batch = options_.batch,
           .seed = options_.seed,
           .end = options_.end,
@@ -119,7 +119,7 @@ std::string EpochPipeline::order_text() const { return identity_of_order_; }
 bool EpochPipeline::more() {
   while (!epoch_ || step_ == epoch_->end) {
     auto next = epochs_->next();
-    if (comm_->rank() == 0) figures_.dropped = epochs_->dropped();
+    if (order_rank() == 0) figures_.dropped = epochs_->dropped();
     if (!next) return false;
     epoch_ = std::move(next);
     step_ = epoch_->begin;
@@ -164,7 +164,7 @@ RunState EpochPipeline::state() const {
     if (step_ == epoch_->order.steps()) {
       now = {.epoch = now.epoch + 1, .done = {}};
     } else if (step_ > 0) {
-      now.done.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = step_});
+      now.done.push_back({.ranks = order_ranks(), .batch = options_.batch, .iterations = step_});
     }
   }
   return {.order = options_.order,

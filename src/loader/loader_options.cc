@@ -9,6 +9,8 @@
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
 #include "loader/option_table.hpp"
+#include "loader/shard.hpp"
+#include "order/order_limits.hpp"
 
 namespace forebay {
 namespace {
@@ -109,6 +111,11 @@ const std::array kEntries = {
     OptionEntry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
                 [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
                 [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
+    OptionEntry{
+        {"shard", "K/N",
+         "this process, not connected to the others, is part K (from 0) of N (default 0/1)"},
+        [](LoaderOptions& o, std::string_view t) { o.shard = parse_shard(t); },
+        [](const LoaderOptions& o) { return to_string(o.shard); }},
     OptionEntry{{"strategy", "NAME",
                  "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
                  "lmm-dio-prov-coal-stag"},
@@ -312,11 +319,8 @@ void LoaderOptions::validate(int ranks) const {
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
   require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
-  if (batch < static_cast<std::uint64_t>(ranks)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a batch of {} cannot be shared by {} ranks", batch, ranks),
-                "give --batch at least the number of ranks");
-  }
+  require_fitting_shard(*this, ranks);
+  require_sharing(order_ranks(ranks), batch);
   require_fitting_order(*this);
   if (iterations > 0 && epochs > 0) {
     throw Error(ErrorKind::usage, "iterations and epochs exclude each other", "give one of them");

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
+#include "loader/shard.hpp"
 
 namespace forebay {
 namespace {
@@ -58,7 +59,7 @@ void Pipeline::check() {
 
 // What ends the loader of one rank ends all of them, with the failure that was published first.
 void Pipeline::fail_everywhere(const Error& error) {
-  const Error placed = error.within({.file = path_, .rank = comm_->rank()});
+  const Error placed = error.within({.file = path_, .rank = order_rank()});
   fail(placed);
   board_->check();
   throw placed;
@@ -216,8 +217,9 @@ const StridedOrder& Pipeline::order() const {
 std::string Pipeline::explain() const {
   std::string text = fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
-      facts_.entries, options_.batch, comm_->size(), order_text(), options_.buffers,
+      facts_.entries, options_.batch, order_ranks(), order_text(), options_.buffers,
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+  if (options_.shard != Shard()) text += fmt::format("; shard {}", to_string(options_.shard));
   if (line_) text += decoding_text();
   if (cores_ != CorePlan()) text += fmt::format("; {}", cores_.explain());
   return text;

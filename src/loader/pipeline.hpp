@@ -83,6 +83,10 @@ class Pipeline : private BatchSource {
   /// and the index of that: for its buffers.
   std::uint64_t buffer_budget() const;
 
+  /// This rank and all ranks as the order knows them: with those of other shards.
+  int order_rank() const { return order_rank_of(comm_->rank()); }
+  int order_ranks() const { return options_.order_ranks(comm_->size()); }
+
   Placement placement_of(Component component) const { return Placement::of(cores_, component); }
 
   // The order, as the derived class has it. Called in this order.
@@ -140,7 +144,7 @@ class Pipeline : private BatchSource {
   std::shared_ptr<Communicator> node_;   ///< the ranks of this node
   std::shared_ptr<Communicator> group_;  ///< those among them that share the stage
   std::shared_ptr<Communicator> roots_;  ///< all roots, on a root
-  std::vector<RankGroup> groups_;        ///< all of them
+  std::vector<RankGroup> groups_;        ///< all of them, their ranks numbered as in the order
   int root_ = -1;                        ///< this rank's root number, -1 when it does not read
   int local_rank_ = 0;                   ///< in the group
   ReadSetup setup_;
@@ -165,6 +169,7 @@ class Pipeline : private BatchSource {
   void recognize();
   void adapt_to_thread_level();
   void require_threads_for_mpiio() const;
+  int order_rank_of(int rank) const { return options_.order_rank(rank, comm_->size()); }
   void find_groups();
   void start_progress();
   void open_data();

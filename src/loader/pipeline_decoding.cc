@@ -24,7 +24,7 @@ constexpr unsigned kMostThreads = 8;
 /// memory has room for.
 void Pipeline::plan_decoding() {
   collectively(*comm_, [&] {
-    const auto ranks = static_cast<std::uint64_t>(comm_->size());
+    const auto ranks = static_cast<std::uint64_t>(order_ranks());
     const std::uint64_t share = (options_.batch + ranks - 1) / ranks;
     const std::uint64_t one = std::max<std::uint64_t>(
         DecodedArrays::bytes_of(codec_->schema(), share), 1);  // of one rank

@@ -202,7 +202,7 @@ void Pipeline::find_groups() {
   std::map<int, std::vector<int>> domains;  // by leader, as `groups_` are in the end
   std::map<int, RankGroup> groups;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    groups[places[rank].leader].ranks.push_back(static_cast<int>(rank));
+    groups[places[rank].leader].ranks.push_back(order_rank_of(static_cast<int>(rank)));
     domains[places[rank].leader].push_back(places[rank].domain);
   }
   for (auto& [leader, group] : groups) {

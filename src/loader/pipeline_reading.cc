@@ -12,7 +12,7 @@ void Pipeline::start() {
   if (options_.explain && comm_->rank() == 0) outline(*list);
   auto turns = std::make_unique<Turns>(std::move(stagger_), give_up());
   RootReaderParts parts{.path = path_,
-                        .rank = comm_->rank(),
+                        .rank = order_rank(),
                         .root = root_,
                         .first_window = first_window(),
                         .comm = comm_,

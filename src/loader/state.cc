@@ -7,6 +7,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
+#include "loader/shard.hpp"
 
 namespace forebay {
 namespace {
@@ -165,7 +166,9 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
                             to_string(state.order), to_string(options.order)),
                 fmt::format("give --order {}", to_string(state.order)));
   }
-  if (state.order == OrderName::strided) resume_strided(state, options, ranks);
+  if (state.order != OrderName::strided) return options;
+  require_fitting_shard(options, ranks);
+  resume_strided(state, options, options.order_ranks(ranks));
   return options;
 }
 

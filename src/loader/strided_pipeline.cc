@@ -22,19 +22,20 @@ void StridedPipeline::make_order() {
   const std::uint64_t start = positions_of(options_.done);
   const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, budget_beside_arrays()));
   collectively(*comm_, [&] {
-    const StridedOrder plain(facts_.entries, comm_->size(), options_.batch, 1, start);
+    const StridedOrder plain(facts_.entries, order_ranks(), options_.batch, 1, start);
     if (options_.coalesce == 0) choose_coalesce(plain, stage_bytes);
-    const StridedOrder order(facts_.entries, comm_->size(), options_.batch, options_.coalesce,
+    const StridedOrder order(facts_.entries, order_ranks(), options_.batch, options_.coalesce,
                              start, partial_windows(options_.done, options_.coalesce));
     map_ = std::make_shared<const RootMap>(order, groups_);
-    plan_ = &map_->plan_of_rank(comm_->rank());
+    plan_ = &map_->plan_of_rank(order_rank());
     end_ = end_of(order, options_);
   });
 }
 
 void StridedPipeline::choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes) {
   options_.coalesce = 1;
-  if (!setup_.coalesce_by_memory) return;
+  // Other shards may have other memory, and nobody to ask: they would choose other orders.
+  if (!setup_.coalesce_by_memory || options_.shard != Shard()) return;
   options_.coalesce = forebay::choose_coalesce(
       {.entries = facts_.entries,
        .stored_bytes = facts_.stored_bytes,
@@ -75,7 +76,7 @@ void StridedPipeline::require_free_buffers() const {
 
 Delivery StridedPipeline::take() {
   wait_for_data(iteration_);
-  const Run run = order().run(comm_->rank(), iteration_);
+  const Run run = order().run(order_rank(), iteration_);
   Delivery delivery{
       .samples = {}, .epoch = order().epoch(run.first), .from = iteration_, .copies = {}};
   delivery.samples.reserve(run.count);
@@ -109,7 +110,7 @@ std::uint64_t StridedPipeline::epochs_done() const {
 
 RunState StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
-  segments.push_back({.ranks = comm_->size(), .batch = options_.batch, .iterations = iteration_});
+  segments.push_back({.ranks = order_ranks(), .batch = options_.batch, .iterations = iteration_});
   const std::uint64_t epoch = positions_of(segments) / facts_.entries;
   return {.fingerprint = identity_,
           .coalesce = options_.coalesce,

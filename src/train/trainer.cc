@@ -97,6 +97,10 @@ void Trainer::find_checkpoint() {
 }
 
 void Trainer::open_data_sets() {
+  if (options_.loader.shard != Shard()) {
+    throw Error(ErrorKind::usage, "ranks that train together are connected, and need no shards",
+                "leave the loader's shard out");
+  }
   LoaderOptions training = options_.loader;
   if (training.epochs > 0) training.iterations = 0;
   training.iterations = batches_at_most(training.iterations);

@@ -1,5 +1,5 @@
 """`forebay samples --decode`: what decodes is shown with a digest of its fields, what does not ends
-the run or is skipped."""
+the run or is skipped. Shards, which need no MPI."""
 
 import json
 import unittest
@@ -56,6 +56,24 @@ class SamplesTest(CommandTest):
         data = self.make({})
         self.fail("samples", data, "--batch", 4, "--undecodable", "skip", code=2,
                   naming="--decode")
+
+    def test_shards_share_a_run_without_being_connected(self):
+        data = self.make({})
+        for order in ("strided", "shuffled"):
+            common = (data, "--batch", 5, "--order", order, "--epochs", 2)
+            whole, _ = self.lines(*common)
+            shared = []
+            for shard in range(3):
+                lines, _ = self.lines(*common, "--shard", f"{shard}/3")
+                self.assertEqual({line["rank"] for line in lines}, {shard})
+                shared += lines
+            place = ("iteration", "global", "sample")
+            self.assertEqual(sorted([line[name] for name in place] for line in shared),
+                             [[line[name] for name in place] for line in whole])
+
+    def test_shards_take_nothing_from_each_other(self):
+        self.fail("samples", self.make({}), "--batch", 4, "--shard", "0/2", "--order", "in_memory",
+                  code=2, naming=("order in_memory", "MPI"))
 
 
 if __name__ == "__main__":

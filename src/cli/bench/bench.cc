@@ -99,7 +99,7 @@ void add_read_flags(CLI::App& command, ReadOptions& options) {
                    "Measure how long each rank seeks, and read nothing");
   command.add_option("--json", options.json,
                      "Write every run with its figures to this file (-: standard output)");
-  add_loader_flags(command, options.loader, {"strategy"});
+  add_loader_flags(command, options.loader, {"strategy", "shard"});
 }
 
 void add_read(CLI::App& bench) {
@@ -141,7 +141,7 @@ void add_load_flags(CLI::App& command, LoadOptions& options) {
   command.add_option("--json", options.json,
                      "Write every run with its figures to this file (-: standard output)");
   add_order_flags(command, options.loader);
-  add_loader_flags(command, options.loader);
+  add_loader_flags(command, options.loader, {"shard"});
 }
 
 void add_load(CLI::App& bench) {
