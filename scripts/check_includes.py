@@ -29,7 +29,7 @@ PUBLIC = {
     "error": "core", "log": "core", "tensor": "core", "statistics": "core", "trace": "core",
     "placement": "core",  # plan_cores() itself is in comm
     "storage": "storage", "storage_plugin": "storage",
-    "dataset": "format",
+    "dataset": "format", "transform": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
     "communicator": "comm", "mpi": "comm",
     "options": "read",

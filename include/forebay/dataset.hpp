@@ -58,6 +58,13 @@ class Codec {
   /// place (Error::within).
   virtual void decode(std::span<const std::byte> value,
                       std::span<const std::span<std::byte>> fields) const = 0;
+  /// The same, with what is random in it drawn from `seed` alone: see CodecOptions::transform.
+  virtual void decode_seeded(std::span<const std::byte> value,
+                             std::span<const std::span<std::byte>> fields,
+                             std::uint64_t seed) const {
+    static_cast<void>(seed);
+    decode(value, fields);
+  }
 };
 
 /// How to look at stored values.
@@ -67,6 +74,9 @@ struct CodecOptions {
   std::string codec = "auto";
   /// Declared fields for `raw`, e.g. "image:u8[3x32x32]"; for the others an expectation to check.
   std::string schema;
+  /// What is done to the image of each value, see forebay/transform.hpp; the codec's schema is that
+  /// of the outcome. Steps that end in one shape take image files of any size.
+  std::string transform;
 };
 
 /// Chooses a codec for values like `first_value`. Throws usage, unsupported, corrupt.

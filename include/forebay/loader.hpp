@@ -55,7 +55,7 @@ struct Sample {
   std::uint64_t run_seed = 0;
   std::span<const std::byte> key;  ///< empty where samples have none: files with fields
   /// As stored. Of files with fields (HDF5, .npy, records): all fields of schema() in its order,
-  /// one behind the other, in the byte order of this machine.
+  /// before any transform, one behind the other, in the byte order of this machine.
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
 

@@ -197,6 +197,10 @@ struct LoaderOptions {
   /// Batches come decoded, see Batch::field(): threads of the loader decode while the consumer
   /// computes. Off: values as stored; Loader::decode() decodes them in the consumer's thread.
   bool decode = false;
+  /// What is done to images behind their decoding, e.g.
+  /// "rgb,random-resized-crop=224,flip,to-float": see forebay/transform.hpp. Random steps draw from
+  /// Sample::seed(). Implies `decode`; Loader::schema() is that of the outcome.
+  std::string transform;
   /// Threads that decode, of each rank; 0 = the cores of the rank, at most 8. As many, in a process
   /// that reads, decode chunks and put samples together where a format needs it.
   unsigned decode_threads = 0;

@@ -21,7 +21,7 @@ std::string key_text(const Sample& sample) {
 void decode_sample(const Codec& codec, const Sample& sample,
                    std::span<const std::span<std::byte>> fields) {
   try {
-    codec.decode(sample.value, fields);
+    codec.decode_seeded(sample.value, fields, sample.seed());
   } catch (const Error& error) {
     throw error.within({.sample = sample.id, .key = key_text(sample)});
   }

@@ -8,6 +8,7 @@
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
+#include "forebay/transform.hpp"
 #include "loader/option_table.hpp"
 #include "loader/shard.hpp"
 #include "order/order_limits.hpp"
@@ -193,6 +194,14 @@ const std::array kEntries = {
         {"decode", "on|off", "batches come decoded, by threads of the loader (default off)"},
         [](LoaderOptions& o, std::string_view t) { o.decode = parse_name("decode", t, kSwitch); },
         [](const LoaderOptions& o) { return std::string(name_of(o.decode, kSwitch)); }},
+    OptionEntry{{"transform", "STEPS",
+                 "what is done to images, e.g. rgb,random-resized-crop=224,flip,to-float (see "
+                 "docs/decoding.md); implies decode"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.transform = Transform::parse(t).to_text();
+                  if (!o.transform.empty()) o.decode = true;
+                },
+                [](const LoaderOptions& o) { return o.transform; }},
     OptionEntry{{"decode-threads", "N", "threads that decode, of a rank (default 0: its cores)"},
                 [](LoaderOptions& o, std::string_view t) {
                   o.decode_threads =

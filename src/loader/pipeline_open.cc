@@ -112,6 +112,11 @@ std::string settings_text(const LoaderOptions& options) {
 
 std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& path,
                                          const LoaderOptions& options, Trace* trace) {
+  if (!options.transform.empty() && !options.decode) {
+    LoaderOptions decoding = options;
+    decoding.decode = true;
+    return open(comm, path, decoding, trace);
+  }
   std::shared_ptr<Pipeline> pipeline;
   if (options.order == OrderName::strided) {
     pipeline = std::make_shared<StridedPipeline>(path, options, trace);
@@ -308,6 +313,7 @@ void Pipeline::agree_on_values() {
   collectively(*comm_, [&] {
     if (comm_->rank() != 0) return;
     codec = data_->codec({options_.codec, options_.schema});
+    codec.transform = options_.transform;
     const auto found = std::make_shared<FirstRecord>();
     ask_storage("read the first sample", [found, codec, data = data_, entries = facts_.entries,
                                           may_skip = options_.undecodable == Undecodable::skip] {
@@ -318,6 +324,7 @@ void Pipeline::agree_on_values() {
   });
   codec.codec = broadcast_text(*comm_, codec.codec, 0);
   codec.schema = broadcast_text(*comm_, codec.schema, 0);
+  codec.transform = options_.transform;
   // Two builds of one shape have the same fingerprint; their content differs.
   first_value_bytes_ = first.value_bytes;
   identity_ += ",first=" + broadcast_text(*comm_, first.digest, 0);

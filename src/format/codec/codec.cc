@@ -39,7 +39,7 @@ class RawCodec final : public Codec {
   std::uint64_t bytes_ = 0;
 };
 
-class ImageCodec final : public Codec {
+class ImageCodec final : public Codec, public HoldsImage {
  public:
   explicit ImageCodec(const ImageShape& shape) : shape_(shape), schema_{{image_field(shape)}} {}
 
@@ -51,6 +51,14 @@ class ImageCodec final : public Codec {
     check_not_empty(value);
     check_buffers(schema_, fields);
     decode_image(value, shape_, fields[0]);
+  }
+
+  std::size_t image_index() const override { return 0; }
+  bool image_is_file() const override { return true; }
+  std::optional<StoredImage> decode_beside_image(
+      std::span<const std::byte> value, std::span<const std::span<std::byte>>) const override {
+    check_not_empty(value);
+    return StoredImage{value, std::nullopt};
   }
 
  private:
@@ -147,6 +155,9 @@ CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> firs
                                                            : to_string(codec->schema()),
                             to_string(declared)),
                 "correct --schema or --codec");
+  }
+  if (!options.transform.empty()) {
+    return make_transformed_codec(Transform::parse(options.transform), std::move(codec));
   }
   return codec;
 }

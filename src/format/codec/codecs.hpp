@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "forebay/dataset.hpp"
+#include "forebay/transform.hpp"
 #include "format/codec/image.hpp"
 
 namespace forebay {
@@ -23,6 +25,28 @@ CodecPtr make_bytes_codec();
 
 /// Whether `value` is a Datum whose shape and data agree.
 bool looks_like_datum(std::span<const std::byte> value);
+
+/// `inner`, with `transform` done to its image. Throws usage when it has none that fits, and
+/// corrupt when its values have no fields at all.
+CodecPtr make_transformed_codec(const Transform& transform, CodecPtr inner);
+
+/// The image inside a value, as it is stored.
+struct StoredImage {
+  std::span<const std::byte> bytes;
+  std::optional<Field> array;  ///< nothing: a JPEG or PNG file
+};
+
+/// What codecs are whose image may be taken out of a value undecoded.
+class HoldsImage {
+ public:
+  virtual ~HoldsImage() = default;
+  virtual std::size_t image_index() const = 0;
+  /// Whether images are files, of which each has a size of its own.
+  virtual bool image_is_file() const = 0;
+  /// Decodes the other fields and finds the image; nothing where only decode() gets at it.
+  virtual std::optional<StoredImage> decode_beside_image(
+      std::span<const std::byte> value, std::span<const std::span<std::byte>> fields) const = 0;
+};
 
 /// {"image", type, {channels, height, width}}
 Field image_field(const ImageShape& shape, ElementType type = ElementType::u8);

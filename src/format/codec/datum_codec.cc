@@ -54,9 +54,9 @@ Schema schema_of(const DatumView& datum) {
   return schema;
 }
 
-class DatumCodec final : public Codec {
+class DatumCodec final : public Codec, public HoldsImage {
  public:
-  explicit DatumCodec(Schema schema) : schema_(std::move(schema)) {}
+  DatumCodec(Schema schema, bool encoded) : schema_(std::move(schema)), encoded_(encoded) {}
 
   std::string_view name() const override { return "datum"; }
   const Schema& schema() const override { return schema_; }
@@ -72,7 +72,22 @@ class DatumCodec final : public Codec {
     } else {
       copy_plain(value, datum, fields[0]);
     }
-    if (datum.label) std::memcpy(fields[1].data(), &*datum.label, sizeof(*datum.label));
+    copy_label(datum, fields);
+  }
+
+  std::size_t image_index() const override { return 0; }
+  bool image_is_file() const override { return encoded_; }
+  std::optional<StoredImage> decode_beside_image(
+      std::span<const std::byte> value,
+      std::span<const std::span<std::byte>> fields) const override {
+    check_not_empty(value);
+    const DatumView datum = scan_datum(value);
+    check_label(datum);
+    copy_label(datum, fields);
+    if (datum.encoded) return StoredImage{datum.data, std::nullopt};
+    Field array = plain_image(datum);
+    if (array.type != ElementType::u8) return std::nullopt;  // floats may lie scattered
+    return StoredImage{datum.data, std::move(array)};
   }
 
  private:
@@ -107,14 +122,20 @@ class DatumCodec final : public Codec {
                 kRepack);
   }
 
+  static void copy_label(const DatumView& datum, std::span<const std::span<std::byte>> fields) {
+    if (datum.label) std::memcpy(fields[1].data(), &*datum.label, sizeof(*datum.label));
+  }
+
   Schema schema_;
+  bool encoded_;
 };
 
 }  // namespace
 
 CodecPtr make_datum_codec(std::span<const std::byte> first_value) {
   check_not_empty(first_value);
-  return std::make_shared<DatumCodec>(schema_of(scan_datum(first_value)));
+  const DatumView datum = scan_datum(first_value);
+  return std::make_shared<DatumCodec>(schema_of(datum), datum.encoded);
 }
 
 bool looks_like_datum(std::span<const std::byte> value) {

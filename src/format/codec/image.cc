@@ -37,21 +37,28 @@ ImageFormat image_format(std::span<const std::byte> file) {
   return ImageFormat::none;
 }
 
-ImageShape image_shape(std::span<const std::byte> file) {
-  ImageShape shape;
+std::span<std::byte> room_in(Spare& spare, std::size_t bytes) {
+  if (spare.size() < bytes) spare.resize(bytes);
+  return std::span(spare).first(bytes);
+}
+
+std::unique_ptr<ImageReader> open_image(std::span<const std::byte> file) {
+  std::unique_ptr<ImageReader> reader;
   switch (image_format(file)) {
     case ImageFormat::jpeg:
-      shape = jpeg_shape(file);
+      reader = open_jpeg(file);
       break;
     case ImageFormat::png:
-      shape = png_shape(file);
+      reader = open_png(file);
       break;
     case ImageFormat::none:
       throw_not_an_image();
   }
-  check_image_shape(shape, nullptr);
-  return shape;
+  check_image_shape(reader->shape(), nullptr);
+  return reader;
 }
+
+ImageShape image_shape(std::span<const std::byte> file) { return open_image(file)->shape(); }
 
 void decode_image(std::span<const std::byte> file, const ImageShape& shape,
                   std::span<std::byte> pixels) {
@@ -59,14 +66,9 @@ void decode_image(std::span<const std::byte> file, const ImageShape& shape,
     throw Error(ErrorKind::usage, fmt::format("a buffer of {} bytes cannot hold an image of {}",
                                               pixels.size(), to_string(shape)));
   }
-  switch (image_format(file)) {
-    case ImageFormat::jpeg:
-      return decode_jpeg(file, shape, pixels);
-    case ImageFormat::png:
-      return decode_png(file, shape, pixels);
-    case ImageFormat::none:
-      throw_not_an_image();
-  }
+  const auto reader = open_image(file);
+  check_image_shape(reader->shape(), &shape);
+  reader->read_planes(pixels);
 }
 
 void check_image_shape(const ImageShape& found, const ImageShape* expected) {

@@ -2,17 +2,13 @@
 // of its own whose jumping functions hold nothing that has a destructor.
 #pragma once
 
-#include "format/codec/image.hpp"
+#include "format/codec/image_reader.hpp"
 
 namespace forebay {
 
-ImageShape jpeg_shape(std::span<const std::byte> file);
-void decode_jpeg(std::span<const std::byte> file, const ImageShape& shape,
-                 std::span<std::byte> pixels);
-
-ImageShape png_shape(std::span<const std::byte> file);
-void decode_png(std::span<const std::byte> file, const ImageShape& shape,
-                std::span<std::byte> pixels);
+/// Both read the header. Throw corrupt, unsupported.
+std::unique_ptr<ImageReader> open_jpeg(std::span<const std::byte> file);
+std::unique_ptr<ImageReader> open_png(std::span<const std::byte> file);
 
 /// Throws corrupt unless the header's shape is within the limits, and equal to `expected` if given.
 void check_image_shape(const ImageShape& found, const ImageShape* expected);

@@ -30,44 +30,65 @@ struct Trap {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
-class Reader {
+class PngReader final : public ImageReader {
  public:
-  explicit Reader(std::span<const std::byte> file)
+  explicit PngReader(std::span<const std::byte> file)
       : rest_(file),
         png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &trap_, trap_error, ignore_warning)),
-        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
-  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {
+    if (info_ != nullptr && read_header()) {
+      const bool color = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+      shape_ = {.channels = color ? 3U : 1U,
+                .height = png_get_image_height(png_, info_),
+                .width = png_get_image_width(png_, info_)};
+      return;
+    }
+    png_destroy_read_struct(&png_, &info_, nullptr);
+    throw_corrupt();
+  }
+  ~PngReader() override { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 
-  ImageShape header() {
-    if (info_ == nullptr || !read_header()) throw_corrupt();
-    const bool color = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
-    return {.channels = color ? 3U : 1U,
-            .height = png_get_image_height(png_, info_),
-            .width = png_get_image_width(png_, info_)};
+  ImageShape shape() const override { return shape_; }
+
+  void read(const Box& part, unsigned, std::span<std::byte> pixels, Spare& spare) override {
+    const std::size_t from = stride(), to = std::size_t{part.width} * shape_.channels;
+    const bool whole = part == Box{0, 0, shape_.width, shape_.height};
+    const auto image = whole ? pixels : room_in(spare, shape_.bytes());
+    read_image(image);
+    if (whole) return;
+    const std::byte* begin = image.data() + part.y * from + std::size_t{part.x} * shape_.channels;
+    for (std::size_t y = 0; y < part.height; ++y) {
+      std::memcpy(pixels.data() + y * to, begin + y * from, to);
+    }
   }
 
-  void rows(const ImageShape& shape, std::span<std::byte> pixels) {
-    // Interlaced files deliver a row in several passes, so all rows must be kept.
-    std::vector<std::byte> image(shape.bytes());
-    const std::size_t stride = std::size_t{shape.width} * shape.channels;
-    std::vector<png_bytep> lines(shape.height);
-    for (std::size_t y = 0; y < lines.size(); ++y) {
-      lines[y] = reinterpret_cast<png_bytep>(image.data() + y * stride);
-    }
-    if (!read_rows(stride, lines.data())) throw_corrupt();
-    for (std::uint32_t y = 0; y < shape.height; ++y) {
-      split_row(std::span(image).subspan(y * stride, stride), shape, y, pixels);
+  void read_planes(std::span<std::byte> pixels) override {
+    std::vector<std::byte> image(shape_.bytes());
+    read_image(image);
+    for (std::uint32_t y = 0; y < shape_.height; ++y) {
+      split_row(std::span(image).subspan(y * stride(), stride()), shape_, y, pixels);
     }
   }
 
  private:
   static void take(png_structp png, png_bytep out, std::size_t size) {
-    auto& rest = static_cast<Reader*>(png_get_io_ptr(png))->rest_;
+    auto& rest = static_cast<PngReader*>(png_get_io_ptr(png))->rest_;
     if (size > rest.size()) png_error(png, "the file ends too early");
     std::memcpy(out, rest.data(), size);
     rest = rest.subspan(size);
+  }
+
+  std::size_t stride() const { return std::size_t{shape_.width} * shape_.channels; }
+
+  // Interlaced files deliver a row in several passes, so all rows must be kept.
+  void read_image(std::span<std::byte> image) {
+    lines_.resize(shape_.height);
+    for (std::size_t y = 0; y < lines_.size(); ++y) {
+      lines_[y] = reinterpret_cast<png_bytep>(image.data() + y * stride());
+    }
+    if (!read_rows()) throw_corrupt();
   }
 
   bool read_header() {
@@ -79,15 +100,15 @@ class Reader {
     return true;
   }
 
-  bool read_rows(std::size_t stride, png_bytepp lines) {
+  bool read_rows() {
     if (setjmp(trap_.jump) != 0) return false;
     png_set_expand(png_);
     png_set_strip_16(png_);
     png_set_strip_alpha(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
-    if (png_get_rowbytes(png_, info_) != stride) png_error(png_, "rows of an unexpected size");
-    png_read_image(png_, lines);
+    if (png_get_rowbytes(png_, info_) != stride()) png_error(png_, "rows of an unexpected size");
+    png_read_image(png_, lines_.data());
     png_read_end(png_, nullptr);
     return true;
   }
@@ -98,6 +119,8 @@ class Reader {
   }
 
   Trap trap_;
+  ImageShape shape_;
+  std::vector<png_bytep> lines_;
   std::span<const std::byte> rest_;
   png_structp png_;
   png_infop info_;
@@ -154,13 +177,8 @@ class Writer {
 
 }  // namespace
 
-ImageShape png_shape(std::span<const std::byte> file) { return Reader(file).header(); }
-
-void decode_png(std::span<const std::byte> file, const ImageShape& shape,
-                std::span<std::byte> pixels) {
-  Reader reader(file);
-  check_image_shape(reader.header(), &shape);
-  reader.rows(shape, pixels);
+std::unique_ptr<ImageReader> open_png(std::span<const std::byte> file) {
+  return std::make_unique<PngReader>(file);
 }
 
 std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::byte> pixels) {

@@ -1,0 +1,140 @@
+// Reading JPEG through libjpeg; see jpeg_trap.hpp for what read_header and read_rows must not hold.
+//
+// libjpeg-turbo decodes parts of an image: rows above are skipped (their coefficients are still
+// parsed, for later ones build on them), and of each row only the blocks that the part touches are
+// transformed. At the edges of what is transformed, colors are not interpolated as they are inside,
+// so one block more is asked for on each side, and cut off.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "forebay/error.hpp"
+#include "format/codec/image_formats.hpp"
+#include "format/codec/jpeg_trap.hpp"
+
+namespace forebay {
+namespace {
+
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2000000
+constexpr bool kReadsParts = true;
+#else
+constexpr bool kReadsParts = false;
+void jpeg_crop_scanline(j_decompress_ptr, JDIMENSION*, JDIMENSION*) {}
+JDIMENSION jpeg_skip_scanlines(j_decompress_ptr, JDIMENSION) { return 0; }
+#endif
+
+// The widest block of any file: 8 pixels at a sampling of 4.
+constexpr std::uint32_t kWidestBlock = 32;
+
+class JpegReader final : public ImageReader {
+ public:
+  explicit JpegReader(std::span<const std::byte> file) : file_(file) {
+    set_trap(trap_);
+    info_.err = &trap_.manager;
+    progress_.progress_monitor = limit_scans;
+    read_shape();
+  }
+  ~JpegReader() override { jpeg_destroy_decompress(&info_); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  ImageShape shape() const override { return shape_; }
+  unsigned most_shrink() const override { return 8; }
+
+  void read(const Box& part, unsigned shrink, std::span<std::byte> pixels, Spare& spare) override {
+    const auto row = room_in(spare, std::size_t{shape_.width} * shape_.channels);
+    info_.scale_num = 1;
+    info_.scale_denom = shrink;
+    if (!read_rows(part, row, pixels, false)) throw_corrupt();
+  }
+
+  void read_planes(std::span<std::byte> pixels) override {
+    std::vector<std::byte> row(std::size_t{shape_.width} * shape_.channels);
+    if (!read_rows({0, 0, shape_.width, shape_.height}, row, pixels, true)) throw_corrupt();
+  }
+
+ private:
+  void read_shape() {
+    // A destructor does not run for what its constructor has not finished.
+    try {
+      if (!read_header()) throw_corrupt();
+      const bool gray = info_.jpeg_color_space == JCS_GRAYSCALE;
+      if (!gray && info_.jpeg_color_space != JCS_YCbCr && info_.jpeg_color_space != JCS_RGB) {
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("a JPEG image of {} components that is neither gray nor RGB",
+                                info_.num_components),
+                    "convert it to RGB before packing");
+      }
+      info_.out_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
+      shape_ = {
+          .channels = gray ? 1U : 3U, .height = info_.image_height, .width = info_.image_width};
+    } catch (...) {
+      jpeg_destroy_decompress(&info_);
+      throw;
+    }
+  }
+
+  bool read_header() {
+    if (setjmp(trap_.jump) != 0) return false;
+    jpeg_create_decompress(&info_);
+    info_.progress = &progress_;
+    jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(file_.data()), file_.size());
+    jpeg_read_header(&info_, TRUE);
+    return true;
+  }
+
+  bool read_rows(const Box& part, std::span<std::byte> row, std::span<std::byte> pixels,
+                 bool planes) {
+    if (setjmp(trap_.jump) != 0) return false;
+    jpeg_start_decompress(&info_);
+    const JDIMENSION first = choose_columns(part);
+    if (kReadsParts && part.y > 0) jpeg_skip_scanlines(&info_, part.y);
+    const std::size_t stride = std::size_t{part.width} * shape_.channels;
+    const std::byte* begin = row.data() + std::size_t{part.x - first} * shape_.channels;
+    JSAMPROW line = reinterpret_cast<JSAMPROW>(row.data());
+    while (info_.output_scanline < part.y + part.height) {
+      const JDIMENSION y = info_.output_scanline;
+      if (jpeg_read_scanlines(&info_, &line, 1) != 1 || y < part.y) continue;
+      if (planes) {
+        split_row(row, shape_, y, pixels);
+      } else {
+        std::memcpy(pixels.data() + (y - part.y) * stride, begin, stride);
+      }
+    }
+    // What is behind the last row says whether that was whole.
+    if (info_.output_scanline == info_.output_height) jpeg_finish_decompress(&info_);
+    return true;
+  }
+
+  /// Of the rows that are decoded from now on; returns the first column that they have.
+  JDIMENSION choose_columns(const Box& part) {
+    if (!kReadsParts || part.width == info_.output_width) return 0;
+    JDIMENSION first = part.x > kWidestBlock ? part.x - kWidestBlock : 0;
+    const JDIMENSION end = std::min(part.x + part.width + kWidestBlock, info_.output_width);
+    JDIMENSION width = end - first;
+    if (width == info_.output_width) return 0;
+    jpeg_crop_scanline(&info_, &first, &width);
+    return first;
+  }
+
+  [[noreturn]] void throw_corrupt() const {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("the JPEG image does not decode: {}", trap_.message),
+                "replace the image");
+  }
+
+  std::span<const std::byte> file_;
+  ImageShape shape_;
+  JpegTrap trap_{};
+  jpeg_progress_mgr progress_{};
+  jpeg_decompress_struct info_{};
+};
+
+}  // namespace
+
+std::unique_ptr<ImageReader> open_jpeg(std::span<const std::byte> file) {
+  return std::make_unique<JpegReader>(file);
+}
+
+}  // namespace forebay

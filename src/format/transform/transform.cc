@@ -1,0 +1,67 @@
+#include "forebay/transform.hpp"
+
+#include <fmt/format.h>
+
+#include "format/codec/codecs.hpp"
+#include "format/transform/run.hpp"
+#include "format/transform/values.hpp"
+
+namespace forebay {
+namespace {
+
+std::shared_ptr<const TransformSteps> prepared(TransformSteps steps) {
+  prepare_tail(steps);
+  return std::make_shared<const TransformSteps>(std::move(steps));
+}
+
+void require_bytes(const Field& field, std::size_t bytes, std::string_view what) {
+  if (field.bytes() == bytes) return;
+  throw Error(ErrorKind::usage, fmt::format("{} has {} bytes, {} needs {}", what, bytes,
+                                            to_string(Schema{{field}}), field.bytes()));
+}
+
+}  // namespace
+
+Transform::Transform() : steps_(prepared({})) {}
+
+Transform Transform::parse(std::string_view text) { return Transform(prepared(parse_steps(text))); }
+
+std::string Transform::to_text() const { return forebay::to_text(*steps_); }
+bool Transform::empty() const {
+  return steps_->steps.empty() && !steps_->to_hwc && !steps_->from_hwc && !steps_->full_decode;
+}
+const std::string& Transform::field() const { return steps_->field; }
+
+Field Transform::output(const Field& input) const {
+  const ImageState state = state_of(image_shape_of(input, steps_->from_hwc), input.type);
+  return field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, input.name);
+}
+
+Field Transform::output_of_file(std::span<const std::byte> file) const {
+  const ImageState state = state_of(image_shape(file), ElementType::u8);
+  return field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, "image");
+}
+
+void Transform::apply(const Field& input, std::span<const std::byte> image, std::uint64_t seed,
+                      std::span<std::byte> out) const {
+  const Field field = output(input);
+  require_bytes(input, image.size(), "the image");
+  require_bytes(field, out.size(), "the memory for the output");
+  run_on_pixels(*steps_,
+                {.bytes = image,
+                 .shape = image_shape_of(input, steps_->from_hwc),
+                 .type = input.type,
+                 .hwc = steps_->from_hwc},
+                seed, field, out);
+}
+
+void Transform::apply_to_file(std::span<const std::byte> file, std::uint64_t seed,
+                              std::span<std::byte> out) const {
+  const auto reader = open_image(file);
+  const ImageState state = state_of(reader->shape(), ElementType::u8);
+  const Field field = field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, "image");
+  require_bytes(field, out.size(), "the memory for the output");
+  run_on_file(*steps_, *reader, seed, field, out);
+}
+
+}  // namespace forebay
