@@ -47,6 +47,23 @@ struct Schema {
 std::string to_string(const Schema& schema);
 Schema parse_schema(std::string_view text);
 
+/// By which convention somebody has filled LMDB databases: which records are samples, or parts of
+/// samples (docs/formats.md).
+enum class ConventionName : std::uint8_t {
+  automatic,  ///< what a look at the keys and beside the data says
+  plain,      ///< every record is a sample
+  grouped,    ///< keys of several prefixes with the same numbers are parts of one sample
+  meta_info,  ///< as the meta_info.txt beside the data lists them
+};
+std::string_view to_string(ConventionName name);
+
+/// The order of samples, where it is that of their keys.
+enum class KeyOrder : std::uint8_t {
+  key,     ///< as LMDB compares keys: by bytes, "10" before "9"
+  number,  ///< by the number at the end of each key
+};
+std::string_view to_string(KeyOrder order);
+
 /// Turns a stored value into fields. Immutable and safe to use from many threads at once.
 class Codec {
  public:
@@ -71,6 +88,7 @@ class Codec {
 struct CodecOptions {
   /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded).
   /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. bytes: not decoded.
+  /// Of samples with parts: for all, or NAME=CODEC,NAME=CODEC, where the others are auto.
   std::string codec = "auto";
   /// Declared fields for `raw`, e.g. "image:u8[3x32x32]"; for the others an expectation to check.
   std::string schema;

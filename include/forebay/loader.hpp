@@ -54,8 +54,9 @@ struct Sample {
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
   std::uint64_t run_seed = 0;
   std::span<const std::byte> key;  ///< empty where samples have none: files with fields
-  /// As stored. Of files with fields (HDF5, .npy, records): all fields of schema() in its order,
-  /// before any transform, one behind the other, in the byte order of this machine.
+  /// As stored. Of several parts (Loader::parts()): packed, see forebay/packed_parts.hpp. Of files
+  /// with fields (HDF5, .npy, records): all fields of schema() in its order, before any transform,
+  /// one behind the other, in the byte order of this machine.
   std::span<const std::byte> value;
   bool repeat = false;  ///< filled in at the end of an order that is not circular
 
@@ -120,7 +121,8 @@ class Batch {
 class Loader {
  public:
   /// Opens `dataset` on all ranks of `comm`: an LMDB directory or file, "#NAME" for a named
-  /// database; or files with fields, "FILES#FIELDS" (docs/formats.md). Collective: all ranks
+  /// database, "A,B" and "x=A&y=B" for several; or files with fields, "FILES#FIELDS"
+  /// (docs/formats.md). Collective: all ranks
   /// succeed, or all throw the same Error. `trace` (optional) must outlive the loader.
   static Loader open(std::shared_ptr<Communicator> comm, const std::string& dataset,
                      const LoaderOptions& options, Trace* trace = nullptr);
@@ -158,6 +160,9 @@ class Loader {
   /// strided order: of which it has given every sample.
   std::uint64_t epochs_done() const;
   const Schema& schema() const;
+  /// Names of the parts of each sample, where it is put together of several records: its value is
+  /// then packed (forebay/packed_parts.hpp). Empty where a sample is one record, or fields.
+  std::span<const std::string> parts() const;
   /// Throws usage when the order is another one.
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/dataset.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/order.hpp"
 
@@ -185,6 +186,9 @@ struct LoaderOptions {
   /// What the files are: hdf5, npy, cifar10, raw (records of one size, as `schema` says), or auto:
   /// by the content of the first one, and LMDB where that says nothing.
   std::string format = "auto";
+  /// Of LMDB: which records are samples, or parts of them, and their order.
+  ConventionName convention = ConventionName::automatic;
+  KeyOrder order_by = KeyOrder::key;
   /// Of format raw: bytes to skip at the start of every file; bytes from record to record, 0 =
   /// those of the schema; numbers have their high byte first.
   std::uint64_t header_bytes = 0;

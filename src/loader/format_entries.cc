@@ -10,6 +10,12 @@ namespace {
 constexpr Name<std::string_view> kFormats[] = {
     {"auto", "auto"}, {"hdf5", "hdf5"}, {"npy", "npy"}, {"cifar10", "cifar10"}, {"raw", "raw"},
 };
+constexpr Name<ConventionName> kConventions[] = {
+    {"auto", ConventionName::automatic},      {"plain", ConventionName::plain},
+    {"grouped", ConventionName::grouped},     {"meta-info", ConventionName::meta_info},
+    {"meta_info", ConventionName::meta_info},
+};
+constexpr Name<KeyOrder> kKeyOrders[] = {{"key", KeyOrder::key}, {"number", KeyOrder::number}};
 constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 
 const std::array kEntries = {
@@ -19,6 +25,20 @@ const std::array kEntries = {
          "the first and takes the rest for LMDB"},
         [](LoaderOptions& o, std::string_view t) { o.format = parse_name("format", t, kFormats); },
         [](const LoaderOptions& o) { return o.format; }},
+    OptionEntry{{"convention", "NAME",
+                 "of LMDB, which records are samples: plain, grouped (image-1 with label-1), "
+                 "meta-info, or auto (default), which looks at the keys"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.convention = parse_name("convention", t, kConventions);
+                },
+                [](const LoaderOptions& o) { return std::string(to_string(o.convention)); }},
+    OptionEntry{{"order-by", "NAME",
+                 "of LMDB, the order of samples: key (default, by bytes), or number (of unpadded "
+                 "keys)"},
+                [](LoaderOptions& o, std::string_view t) {
+                  o.order_by = parse_name("order-by", t, kKeyOrders);
+                },
+                [](const LoaderOptions& o) { return std::string(to_string(o.order_by)); }},
     OptionEntry{{"header-bytes", "N", "of format raw: bytes to skip at the start of every file"},
                 [](LoaderOptions& o, std::string_view t) {
                   o.header_bytes = parse_count(t, "header-bytes");

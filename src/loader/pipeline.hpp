@@ -66,6 +66,7 @@ class Pipeline : private BatchSource {
   /// Throws usage when the order is another one.
   virtual const StridedOrder& order() const;
   const Schema& schema() const { return codec_->schema(); }
+  std::span<const std::string> parts() const { return facts_.parts; }
   std::string explain() const;
   std::string plan(bool json) const;
   /// After the batches that next() has given.

@@ -162,7 +162,7 @@ void Pipeline::connect(Communicator& comm) {
   end_signal_ = std::make_shared<EndSignal>(comm_, board_);
   place();
   recognize();
-  collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size(), format_.empty()); });
+  collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size(), kind_of(format_)); });
   group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
   local_rank_ = group_->rank();
   find_groups();
@@ -287,6 +287,10 @@ void Pipeline::share_facts() {
   facts_.files.resize(files);
   if (files > 0) comm_->broadcast(std::as_writable_bytes(std::span(facts_.files)), 0);
   facts_.fingerprint = broadcast_text(*comm_, facts_.fingerprint, 0);
+  std::uint64_t parts = facts_.parts.size();
+  share_value(*comm_, parts);
+  facts_.parts.resize(parts);
+  for (std::string& part : facts_.parts) part = broadcast_text(*comm_, part, 0);
 }
 
 void Pipeline::require_same_data(const std::string& fingerprint) const {

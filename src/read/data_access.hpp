@@ -1,6 +1,7 @@
 // A data set as a loader reads it, whatever its format: what opening, agreeing and reading need.
 //
 //   LmdbAccess        records of any size with keys, which have to be located
+//   MappedAccess      samples that are several records, or of several databases, or ordered anew
 //   SampleSetAccess   fields of fixed size at places that are known since open: HDF5, raw, .npy
 //
 //   open         roots            facts, first value     rank 0        what the others are told
@@ -37,6 +38,7 @@ struct DataFacts {
   bool assembled = false;
   /// First sample of each file that has any, and the number of samples; empty for one file.
   std::vector<std::uint64_t> files;
+  std::vector<std::string> parts;  ///< of packed samples, by name (forebay/packed_parts.hpp)
   std::string fingerprint;
 };
 

@@ -54,6 +54,7 @@ DataFacts LmdbAccess::facts() const {
           .local = database_ != nullptr && on_local_device(*database_->snapshot().shared_file()),
           .assembled = false,
           .files = {},
+          .parts = {},
           .fingerprint = source_->fingerprint().text};
 }
 

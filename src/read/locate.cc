@@ -183,6 +183,23 @@ Located locate_records(const LocateContext& context) {
   return located;
 }
 
+std::unique_ptr<LeafProducer> find_leaves_alone(lmdb::Database& database, bool trust,
+                                                bool may_cache) {
+  const TreeFacts facts = lmdb::facts_of(database);
+  if (trust) {
+    if (const auto found = usable_sidecar(database, facts)) {
+      return lmdb::load_sidecar(found->bytes, facts).leaves;
+    }
+  }
+  const auto reader = make_bulk_reader(database.snapshot().shared_file(), Engine::pread, {});
+  const auto listed = lmdb::list_leaves(database);
+  const ScanPart part = lmdb::count_leaves(facts, listed, *reader, database.pages());
+  database.check_unchanged();
+  auto leaves = lmdb::join_parts(facts, {&part, 1});
+  if (may_cache) keep_in_cache(*leaves, facts);
+  return leaves;
+}
+
 std::unique_ptr<RecordIndex> scan_alone(lmdb::Database& database, BulkReader& reader) {
   /// An index with memory of its own.
   class OwningIndex final : public RecordIndex {

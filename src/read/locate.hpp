@@ -14,6 +14,7 @@
 #include "forebay/communicator.hpp"
 #include "forebay/options.hpp"
 #include "format/lmdb/database.hpp"
+#include "format/lmdb/leaf_producer.hpp"
 #include "format/record_index.hpp"
 #include "storage/bulk_reader.hpp"
 
@@ -43,6 +44,11 @@ struct Located {
 /// Collective over `world`; all ranks fail together. Sidecars that are not used are named in the
 /// log, with the reason.
 Located locate_records(const LocateContext& context);
+
+/// The leaves from a sidecar, if one is there and `trust` says so, else by a scan of this process
+/// alone, which `may_cache` keeps in the user's cache. Local.
+std::unique_ptr<lmdb::LeafProducer> find_leaves_alone(lmdb::Database& database, bool trust,
+                                                      bool may_cache);
 
 /// The same by a scan of one root alone, for when an index has turned out to be wrong. Local.
 std::unique_ptr<RecordIndex> scan_alone(lmdb::Database& database, BulkReader& reader);

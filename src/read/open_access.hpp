@@ -8,9 +8,12 @@
 
 namespace forebay {
 
-/// As `options` say or as the files look: "hdf5", "npy", "cifar10" or "raw"; empty for LMDB. Local.
-/// Throws io.
+/// As `options` say or as the files look: "hdf5", "npy", "cifar10" or "raw"; for LMDB empty where
+/// every record of one database is a sample, else a word that make_access() knows. Local; of LMDB
+/// it looks at a few keys. Throws io, and what opening an LMDB database throws.
 std::string recognize_format(const std::string& path, const LoaderOptions& options);
+
+DataKind kind_of(const std::string& format);
 
 /// Access to data of a format that recognize_format() names; opens nothing yet.
 std::shared_ptr<DataAccess> make_access(const std::string& path, const LoaderOptions& options,

@@ -84,6 +84,22 @@ void require_sample_knobs(const LoaderOptions& options) {
   }
 }
 
+// Who walks meets records in the order of their keys, and the parts of a sample far apart.
+void require_mapped_knobs(const LoaderOptions& options, ReadSetup& setup) {
+  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
+  if (setup.reads_extents()) return;
+  const std::string what = options.locate == Locate::automatic
+                               ? fmt::format("strategy {}", to_string(options.strategy))
+                               : fmt::format("locate {}", to_string(options.locate));
+  throw Error(
+      ErrorKind::usage,
+      what +
+          " walks over the records of one database, and by their convention "
+          "the samples of this data set are not simply that",
+      "use --strategy auto or one of those from lmm-dio on, or --convention plain for every "
+      "record of a single database");
+}
+
 /// Ranks that read different numbers of buffers cannot do so in common steps.
 void read_alone(ReadSetup& setup) {
   setup.stagger = kNoStagger;
@@ -122,7 +138,8 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool records) 
 
 }  // namespace
 
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool records) {
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind kind) {
+  const bool records = kind != DataKind::fields;
   check_stage_bytes(options.stage_bytes);
   if (!records) require_sample_knobs(options);
   const Defaults& defaults = defaults_of(options.strategy);
@@ -131,6 +148,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool record
   if (setup.baseline) require_baseline_knobs(options);
   setup.locate = options.locate == Locate::automatic ? defaults.locate : options.locate;
   if (!records) setup.locate = Locate::automatic;
+  if (kind == DataKind::mapped_records) require_mapped_knobs(options, setup);
   setup.may_replace_engine = options.engine == ReadEngine::automatic && !setup.baseline;
   setup.engine = setup.may_replace_engine ? defaults.engine : options.engine;
   // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.

@@ -11,6 +11,13 @@
 
 namespace forebay {
 
+/// What a loader reads, as far as that decides how it can be read.
+enum class DataKind : std::uint8_t {
+  records,         ///< of one LMDB database, which may be walked
+  mapped_records,  ///< of LMDB databases by a convention: located, not walked
+  fields,          ///< at places that are known since open
+};
+
 struct ReadSetup {
   bool baseline = false;                 ///< through liblmdb
   bool alone = false;                    ///< every rank reads for itself, with its own stage
@@ -28,9 +35,10 @@ struct ReadSetup {
   bool reads_extents() const { return locate != Locate::seek && locate != Locate::handoff; }
 };
 
-/// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node; `records`: the
-/// data set has records that must be located (LMDB). Throws usage when knobs do not go together.
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool records = true);
+/// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node.
+/// Throws usage when knobs do not go together.
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks,
+                       DataKind kind = DataKind::records);
 
 /// What `file` is read with; where the engine is chosen by file system, `setup` tells afterwards.
 Engine storage_engine(ReadSetup& setup, const File& file);

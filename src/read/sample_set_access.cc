@@ -64,6 +64,7 @@ DataFacts SampleSetAccess::facts() const {
                   .local = on_local_device(*resolve(source_->whole(), 0).file),
                   .assembled = !source_->packed(),
                   .files = {},
+                  .parts = {},
                   .fingerprint = source_->fingerprint().text};
   // Files whose rows were never written may promise more than numbers can tell.
   const std::uint64_t sample = source_->sample_bytes();

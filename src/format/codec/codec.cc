@@ -5,6 +5,7 @@
 
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
+#include "format/codec/parts_codec.hpp"
 
 namespace forebay {
 namespace {
@@ -147,7 +148,9 @@ void check_buffers(const Schema& schema, std::span<const std::span<std::byte>> f
 
 CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> first_value) {
   const Schema declared = parse_schema(options.schema);
-  CodecPtr codec = named_codec(options.codec, declared, first_value);
+  CodecPtr codec = is_parts_codec(options.codec)
+                       ? make_parts_codec(options, first_value)
+                       : named_codec(options.codec, declared, first_value);
   if (!declared.fields.empty() && codec->schema() != declared) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("the first sample is {} but {} was declared",

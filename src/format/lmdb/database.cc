@@ -134,6 +134,13 @@ Database Database::open(const std::string& path, Engine engine) {
   return database;
 }
 
+Database Database::open_unheld(const std::string& path, Engine engine) {
+  const DatasetPath resolved = resolve_dataset_path(path);
+  Database database = open(open_snapshot(resolved, engine, nullptr), resolved.name, false);
+  database.path_ = path;
+  return database;
+}
+
 Database Database::open_container(const std::string& path, Engine engine) {
   const DatasetPath resolved = resolve_dataset_path(path);
   Database database = open(open_snapshot(resolved, engine), resolved.name, true);

@@ -26,6 +26,9 @@ class Database {
   /// holds only named ones and no name was given: the message lists them), unsupported, corrupt,
   /// io, changed (a writer was quicker than every attempt).
   static Database open(const std::string& path, Engine engine);
+  /// As open(), taking no place in the table of readers and looking at no lock file: a writer may
+  /// end the snapshot, which check_unchanged() tells.
+  static Database open_unheld(const std::string& path, Engine engine);
   /// Opens the tree `name` (empty: main) of bytes that are at hand, taking no slot.
   static Database open(std::shared_ptr<const File> file, const std::string& name = {});
   /// As open(), but a main database that holds nothing but named ones is opened as well. For

@@ -1,0 +1,31 @@
+// Samples of several parts as one value: how a Loader delivers what is spread over several records
+// ("image-000000001" and "label-000000001", or records of databases beside each other).
+//
+//   magic, 4 bytes | parts N, 4 bytes | length of each part, N times 8 bytes | parts
+//
+// Numbers have the byte order of this machine: a packed value lives in memory only. Each part
+// begins at a multiple of 8 bytes from the start, and so do values. Which part is which, and what
+// it is called, is the same for all samples of a data set: Loader::parts(), Samples::parts().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace forebay {
+
+/// What packing parts of these sizes takes.
+std::uint64_t packed_parts_bytes(std::span<const std::span<const std::byte>> parts);
+
+/// `to` has packed_parts_bytes(). Padding is filled with zeros.
+void pack_parts(std::span<const std::span<const std::byte>> parts, std::span<std::byte> to);
+
+/// The parts of a packed value, inside of it. Local, keeps no state. Throws corrupt when `value` is
+/// no packed value of `count` parts.
+std::vector<std::span<const std::byte>> split_parts(std::span<const std::byte> value,
+                                                    std::size_t count);
+/// The same into memory of the caller, one span a part: allocates nothing.
+void split_parts(std::span<const std::byte> value, std::span<std::span<const std::byte>> parts);
+
+}  // namespace forebay

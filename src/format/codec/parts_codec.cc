@@ -1,0 +1,136 @@
+#include "format/codec/parts_codec.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "forebay/error.hpp"
+#include "forebay/packed_parts.hpp"
+
+namespace forebay {
+namespace {
+
+constexpr std::string_view kOpen = "parts(";
+constexpr std::size_t kMostParts = 64;
+
+struct NamedCodec {
+  std::string name;
+  std::string codec;
+};
+
+[[noreturn]] void refuse(const std::string& happened) {
+  throw Error(ErrorKind::usage, happened,
+              "give --codec auto or bytes, or NAME=CODEC,NAME=CODEC for the parts");
+}
+
+std::vector<NamedCodec> parse_list(std::string_view text) {
+  std::vector<NamedCodec> list;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, end);
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos) {
+      refuse(fmt::format("'{}' says of no part what it is", item));
+    }
+    list.push_back({std::string(item.substr(0, equals)), std::string(item.substr(equals + 1))});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (list.size() > kMostParts) refuse(fmt::format("{} parts are too many", list.size()));
+  return list;
+}
+
+class PartsCodec final : public Codec {
+ public:
+  /// A part, and which fields of the whole are its own.
+  struct Part {
+    CodecPtr codec;
+    std::size_t first_field = 0;
+    std::size_t fields = 0;
+  };
+
+  PartsCodec(std::vector<Part> parts, Schema schema)
+      : parts_(std::move(parts)), schema_(std::move(schema)) {}
+
+  std::string_view name() const override { return "parts"; }
+  const Schema& schema() const override { return schema_; }
+
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_buffers(schema_, fields);
+    std::array<std::span<const std::byte>, kMostParts> memory;
+    const auto values = std::span(memory).first(parts_.size());
+    split_parts(value, values);
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const Part& part = parts_[p];
+      if (part.fields == 0) continue;
+      part.codec->decode(values[p], fields.subspan(part.first_field, part.fields));
+    }
+  }
+
+ private:
+  std::vector<Part> parts_;
+  Schema schema_;
+};
+
+/// The codec of one part; an empty value says nothing of the others.
+CodecPtr codec_of_part(const CodecOptions& options, const NamedCodec& part,
+                       std::span<const std::byte> value) {
+  CodecOptions mine = options;
+  mine.codec = part.codec;
+  mine.schema.clear();
+  if (value.empty() && part.codec == "auto") return make_bytes_codec();
+  try {
+    return make_codec(mine, value);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("part '{}': {}", part.name, error.happened()),
+                error.remedy(), error.where());
+  }
+}
+
+}  // namespace
+
+bool is_parts_codec(std::string_view codec) { return codec.starts_with(kOpen); }
+
+std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted) {
+  if (wanted == "bytes") return wanted;
+  const bool listed = wanted.find('=') != std::string::npos;
+  std::vector<NamedCodec> list = listed ? parse_list(wanted) : std::vector<NamedCodec>();
+  for (const NamedCodec& item : list) {
+    if (std::ranges::find(parts, item.name) != parts.end()) continue;
+    refuse(fmt::format("there is no part '{}' among {}", item.name, fmt::join(parts, ", ")));
+  }
+  std::string text(kOpen);
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto said = std::ranges::find(list, parts[p], &NamedCodec::name);
+    const std::string otherwise = listed ? "auto" : wanted;
+    text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p],
+                        said == list.end() ? otherwise : said->codec);
+  }
+  return text + ")";
+}
+
+CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte> first_value) {
+  std::string_view text = options.codec;
+  text.remove_prefix(kOpen.size());
+  if (text.ends_with(')')) text.remove_suffix(1);
+  const std::vector<NamedCodec> list = parse_list(text);
+  const auto values = split_parts(first_value, list.size());
+  std::vector<PartsCodec::Part> parts;
+  Schema schema;
+  for (std::size_t p = 0; p < list.size(); ++p) {
+    PartsCodec::Part part{.codec = codec_of_part(options, list[p], values[p]),
+                          .first_field = schema.fields.size(),
+                          .fields = 0};
+    part.fields = part.codec->schema().fields.size();
+    for (Field field : part.codec->schema().fields) {
+      field.name = part.fields == 1 ? list[p].name : list[p].name + "." + field.name;
+      schema.fields.push_back(std::move(field));
+    }
+    parts.push_back(std::move(part));
+  }
+  return std::make_shared<PartsCodec>(std::move(parts), std::move(schema));
+}
+
+}  // namespace forebay

@@ -1,0 +1,118 @@
+#include "format/convention/database_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "forebay/error.hpp"
+#include "format/dataset_files.hpp"
+#include "storage/url.hpp"
+
+namespace forebay::convention {
+namespace {
+
+constexpr std::size_t kMostParts = 64;
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> pieces;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    pieces.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return pieces;
+}
+
+bool has_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+/// Whether a file is there, perhaps in front of a '#NAME'. What other storages have is not asked.
+bool exists(const std::string& text) {
+  if (is_foreign(text) || storage_has(text)) return true;
+  for (auto at = text.rfind('#'); at != std::string::npos && at > 0; at = text.rfind('#', at - 1)) {
+    if (storage_has(text.substr(0, at))) return true;
+  }
+  return false;
+}
+
+/// What lies beside databases and is none.
+bool is_companion(const std::string& path) {
+  return path.ends_with("-lock") || path.ends_with(".forebay");
+}
+
+std::vector<std::string> matches(const std::string& pattern) {
+  const auto hash = std::min(pattern.rfind('#'), pattern.size());
+  std::vector<std::string> found = find_files(pattern.substr(0, hash));
+  std::erase_if(found, is_companion);
+  if (found.empty()) {
+    throw Error(ErrorKind::not_found, "the pattern matches no database", "check the path",
+                {.file = pattern});
+  }
+  for (std::string& path : found) path += pattern.substr(hash);
+  return found;
+}
+
+std::vector<std::string> expand(const std::string& text) {
+  const bool list = text.find(',') != std::string::npos;
+  if (storage_has(text) || (!list && !has_pattern(text))) return {text};
+  const std::vector<std::string> pieces = split(text, ',');
+  const bool all_there = std::ranges::all_of(
+      pieces, [](const std::string& piece) { return exists(piece) || has_pattern(piece); });
+  if (!all_there && exists(text)) return {text};  // a named database with a comma in its name
+  std::vector<std::string> paths;
+  for (const std::string& piece : pieces) {
+    if (exists(piece) || !has_pattern(piece)) {
+      paths.push_back(piece);
+    } else {
+      const auto more = matches(piece);
+      paths.insert(paths.end(), more.begin(), more.end());
+    }
+  }
+  return paths;
+}
+
+bool is_part_name(std::string_view text) {
+  return !text.empty() && field_name(text) == text && text[0] != '-' && text[0] != '.';
+}
+
+/// Whether `text` is NAME=PATH&NAME=PATH...
+bool names_parts(const std::string& text) {
+  if (text.find('&') == std::string::npos) return false;
+  return std::ranges::all_of(split(text, '&'), [](const std::string& piece) {
+    return is_part_name(
+               std::string_view(piece).substr(0, std::min(piece.find('='), piece.size()))) &&
+           piece.find('=') != std::string::npos;
+  });
+}
+
+[[noreturn]] void refuse(const std::string& text, const std::string& happened) {
+  throw Error(ErrorKind::usage, happened, "write NAME=DATABASE&NAME=DATABASE", {.file = text});
+}
+
+}  // namespace
+
+std::vector<PartDatabases> find_databases(const std::string& text) {
+  if (storage_has(text) || !names_parts(text)) return {{.name = {}, .paths = expand(text)}};
+  std::vector<PartDatabases> parts;
+  for (const std::string& piece : split(text, '&')) {
+    const std::size_t equals = piece.find('=');
+    const std::string name = piece.substr(0, equals);
+    if (std::ranges::find(parts, name, &PartDatabases::name) != parts.end()) {
+      refuse(text, fmt::format("two parts are called '{}'", name));
+    }
+    if (equals + 1 == piece.size()) refuse(text, fmt::format("part '{}' names no file", name));
+    parts.push_back({.name = name, .paths = expand(piece.substr(equals + 1))});
+  }
+  if (parts.size() > kMostParts) refuse(text, fmt::format("there are {} parts", parts.size()));
+  return parts;
+}
+
+std::vector<std::string> all_databases(const std::string& text) {
+  std::vector<std::string> all;
+  for (const PartDatabases& part : find_databases(text)) {
+    all.insert(all.end(), part.paths.begin(), part.paths.end());
+  }
+  return all;
+}
+
+}  // namespace forebay::convention

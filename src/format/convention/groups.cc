@@ -1,0 +1,220 @@
+// Samples whose parts have keys of their own: "image-000000001" and "label-000000001".
+//
+// Keys of one prefix follow each other in the tree. Where all numbers have one width, the first and
+// the last key of each prefix and the number of all records say that none is missing: a prefix has
+// at most last - first + 1 keys, and if any had fewer, the sum would be too small. Else all keys
+// are looked at. Readers compare the keys of the parts of each sample anyway.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "forebay/error.hpp"
+#include "format/convention/key_words.hpp"
+#include "format/convention/layout.hpp"
+
+namespace forebay::convention {
+namespace {
+
+constexpr std::array<std::string_view, 12> kPartNames = {"caption", "gt",     "image",  "images",
+                                                         "img",     "label",  "labels", "lq",
+                                                         "mask",    "target", "text",   "wh"};
+
+std::uint64_t number_of(const std::string& digits) {
+  std::uint64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+bool has_separator(const std::string& prefix) {
+  return !prefix.empty() && !part_name(prefix).empty() && part_name(prefix).size() < prefix.size();
+}
+
+bool is_known(const std::string& prefix) {
+  return std::ranges::find(kPartNames, part_name(prefix)) != kPartNames.end();
+}
+
+bool have_counter(const KeyLook& look) {
+  return std::ranges::any_of(look.metadata,
+                             [](const MetadataRecord& record) { return !record.counts.empty(); });
+}
+
+/// A counter of all records: each is a sample.
+bool counter_says_plain(const KeyLook& look) {
+  const std::uint64_t records = look.entries - look.metadata.size();
+  return std::ranges::any_of(look.metadata, [&](const MetadataRecord& record) {
+    return std::ranges::find(record.counts, records) != record.counts.end();
+  });
+}
+
+/// One prefix and its keys by number.
+struct Found {
+  struct Key {
+    std::uint64_t number = 0;
+    std::uint64_t record = 0;
+    std::size_t width = 0;  ///< digits
+  };
+  std::string prefix;
+  std::vector<Key> keys;
+
+  std::string key(const Key& of) const {
+    return fmt::format("{}{:0{}}", prefix, of.number, of.width);
+  }
+};
+
+std::string joined_prefixes(const KeyLook& look) {
+  std::string text;
+  for (const KeyGroup& group : look.groups) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", shown_key(group.prefix), group.first);
+  }
+  return text;
+}
+
+/// The parts without any records yet.
+Layout empty_layout(const KeyLook& look) {
+  Layout layout;
+  layout.convention = ConventionName::grouped;
+  layout.why = "keys of several prefixes with the same numbers: " + joined_prefixes(look);
+  layout.metadata = look.metadata;
+  for (const KeyGroup& group : look.groups) {
+    std::string name = part_name(group.prefix);
+    const bool taken = name.empty() || std::ranges::find(layout.parts, name, &LayoutPart::name) !=
+                                           layout.parts.end();
+    if (taken) name = fmt::format("{}_{}", name.empty() ? "part" : name, layout.parts.size());
+    layout.parts.push_back({.name = std::move(name), .prefix = group.prefix, .records = {}});
+  }
+  return layout;
+}
+
+/// Samples of each prefix, where the look alone says that all are there; else 0.
+std::uint64_t complete_count(const KeyLook& look) {
+  const KeyGroup& model = look.groups[0];
+  const std::uint64_t first = number_of(model.first);
+  const std::uint64_t last = number_of(model.last);
+  for (const KeyGroup& group : look.groups) {
+    if (group.first != model.first || group.last != model.last) return 0;
+  }
+  const std::uint64_t records = look.entries - look.metadata.size();
+  if (model.first.size() != model.last.size() || last < first) return 0;
+  const std::uint64_t span = last - first;
+  const bool all = span < records && (span + 1) * look.groups.size() == records;
+  return all ? span + 1 : 0;
+}
+
+/// Each prefix is a stretch of records, with metadata between them.
+void place_stretches(Layout& layout, std::uint64_t samples) {
+  std::vector<std::pair<std::string, std::size_t>> starts;  // of parts, then of metadata
+  for (std::size_t i = 0; i < layout.parts.size(); ++i) {
+    starts.emplace_back(layout.parts[i].prefix + '0', i);
+  }
+  for (std::size_t i = 0; i < layout.metadata.size(); ++i) {
+    starts.emplace_back(layout.metadata[i].key, layout.parts.size() + i);
+  }
+  std::ranges::sort(starts);
+  std::uint64_t record = 0;
+  for (const auto& [key, what] : starts) {
+    if (what < layout.parts.size()) {
+      layout.parts[what].records = RecordMap::of_range(record, samples);
+      record += samples;
+    } else {
+      layout.metadata[what - layout.parts.size()].record = record++;
+    }
+  }
+}
+
+void add_key(lmdb::Database& database, std::vector<Found>& found, std::uint64_t record,
+             std::string_view key) {
+  const auto numbered = numbered_key(key);
+  const auto at =
+      numbered ? std::ranges::find(found, numbered->prefix, &Found::prefix) : found.end();
+  if (at == found.end()) {
+    throw Error(ErrorKind::corrupt,
+                "the key is not made like the others, which are prefixes with the same numbers",
+                "remove the record, or read all records as they are with --convention plain",
+                {.file = database.path(), .key = shown_key(key)});
+  }
+  at->keys.push_back({numbered->number, record, numbered->digits.size()});
+}
+
+std::vector<Found> walk(lmdb::Database& database, Layout& layout) {
+  std::vector<Found> found;
+  for (const LayoutPart& part : layout.parts) found.push_back({.prefix = part.prefix, .keys = {}});
+  std::size_t next = 0;
+  for_each_key(database, [&](std::uint64_t record, std::string_view key) {
+    if (next < layout.metadata.size() && key == layout.metadata[next].key) {
+      layout.metadata[next++].record = record;
+    } else {
+      add_key(database, found, record, key);
+    }
+    return true;
+  });
+  for (Found& group : found) std::ranges::sort(group.keys, {}, &Found::Key::number);
+  return found;
+}
+
+void require_different(const lmdb::Database& database, const Found& group) {
+  const auto same = std::ranges::adjacent_find(group.keys, {}, &Found::Key::number);
+  if (same == group.keys.end()) return;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("keys {} and {} have one number", shown_key(group.key(same[0])),
+                          shown_key(group.key(same[1]))),
+              "remove one of them, or read all records as they are with --convention plain",
+              {.file = database.path()});
+}
+
+/// Names the first record of `one` that has no partner in `other`, or none.
+void require_partners(const lmdb::Database& database, const Found& one, const Found& other) {
+  for (const Found::Key& key : one.keys) {
+    const auto at = std::ranges::lower_bound(other.keys, key.number, {}, &Found::Key::number);
+    if (at != other.keys.end() && at->number == key.number) continue;
+    const std::string name = one.key(key);
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("record {} has no partner {}", shown_key(name),
+                    shown_key(other.key({key.number, 0, key.width}))),
+        "add or remove one of them, or read all records as they are with --convention plain",
+        {.file = database.path(), .key = shown_key(name)});
+  }
+}
+
+void require_same_numbers(const lmdb::Database& database, const Found& one, const Found& other) {
+  require_partners(database, one, other);
+  require_partners(database, other, one);
+}
+
+}  // namespace
+
+bool looks_grouped(const KeyLook& look, bool asked) {
+  if (look.groups.size() < 2) return false;
+  if (asked) return true;
+  const auto prefixes_fit = [&](auto&& fits) {
+    return std::ranges::all_of(look.groups, fits, &KeyGroup::prefix);
+  };
+  if (!prefixes_fit(has_separator) || counter_says_plain(look)) return false;
+  if (prefixes_fit(is_known) || have_counter(look)) return true;
+  const KeyGroup& model = look.groups[0];
+  return number_of(model.first) <= 1 &&
+         std::ranges::all_of(look.groups, [&](const KeyGroup& group) {
+           return group.first == model.first && group.last == model.last;
+         });
+}
+
+Layout lay_out_groups(lmdb::Database& database, const KeyLook& look) {
+  Layout layout = empty_layout(look);
+  if (const std::uint64_t samples = complete_count(look); samples > 0) {
+    place_stretches(layout, samples);
+  } else {
+    const std::vector<Found> found = walk(database, layout);
+    for (const Found& group : found) require_different(database, group);
+    for (const Found& group : found) require_same_numbers(database, found[0], group);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (const Found::Key& key : found[i].keys) layout.parts[i].records.add(key.record);
+    }
+  }
+  check_counters(database, layout.metadata, layout.samples());
+  return layout;
+}
+
+}  // namespace forebay::convention

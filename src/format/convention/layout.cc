@@ -1,0 +1,156 @@
+#include "format/convention/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "forebay/error.hpp"
+#include "format/convention/key_words.hpp"
+#include "storage/url.hpp"
+
+namespace forebay::convention {
+namespace {
+
+/// All records but those of `metadata`, in key order.
+RecordMap without(const std::vector<MetadataRecord>& metadata, std::uint64_t entries) {
+  RecordMap map;
+  std::uint64_t next = 0;
+  for (const MetadataRecord& record : metadata) {
+    map.add_range(next, record.record - next);
+    next = record.record + 1;
+  }
+  map.add_range(next, entries - next);
+  return map;
+}
+
+std::string list_of(const std::vector<MetadataRecord>& metadata) {
+  std::string text;
+  for (const MetadataRecord& record : metadata) {
+    text += (text.empty() ? "" : ", ") + record.key;
+    if (!record.counts.empty()) text += fmt::format(" ({})", record.counts[0]);
+  }
+  return text;
+}
+
+Layout lay_out_plain(lmdb::Database& database, KeyLook look, const ConventionOptions& options) {
+  Layout layout;
+  // Asked for, it means what it says: every record is a sample.
+  if (options.convention == ConventionName::automatic) layout.metadata = std::move(look.metadata);
+  layout.why = layout.metadata.empty() ? "every record is a sample"
+                                       : "every record is a sample but " + list_of(layout.metadata);
+  if (options.convention == ConventionName::plain) layout.why += ", as asked for";
+  if (!layout.metadata.empty()) number_metadata(database, layout.metadata);
+  const bool by_number = options.order_by == KeyOrder::number;
+  RecordMap records = by_number && look.bytes_order ? order_by_number(database, layout.metadata)
+                                                    : without(layout.metadata, look.entries);
+  if (by_number) layout.why += "; ordered by the numbers in the keys";
+  layout.parts.push_back({.name = {}, .prefix = {}, .records = std::move(records)});
+  check_counters(database, layout.metadata, layout.samples());
+  return layout;
+}
+
+bool has_list(const lmdb::Database& database) {
+  const std::string path = meta_info_path(database);
+  return !path.empty() && storage_has(path);
+}
+
+[[noreturn]] void refuse_groups(const lmdb::Database& database, const KeyLook& look) {
+  throw Error(ErrorKind::usage,
+              fmt::format("convention grouped needs keys of several prefixes with numbers, and "
+                          "they go from {} to {}",
+                          shown_key(look.first_key), shown_key(look.last_key)),
+              "use --convention auto or plain", {.file = database.path()});
+}
+
+}  // namespace
+
+void check_counters(const lmdb::Database& database, const std::vector<MetadataRecord>& metadata,
+                    std::uint64_t samples) {
+  for (const MetadataRecord& record : metadata) {
+    const auto& counts = record.counts;
+    if (counts.empty() || std::ranges::find(counts, samples) != counts.end()) continue;
+    throw Error(ErrorKind::corrupt,
+                fmt::format("record '{}' counts {} samples, but there are {}", record.key,
+                            counts[0], samples),
+                "write the database again; or read all records as they are with --convention plain",
+                {.file = database.path(), .key = record.key});
+  }
+}
+
+RecordMap order_by_number(lmdb::Database& database, const std::vector<MetadataRecord>& metadata) {
+  struct Numbered {
+    std::size_t prefix = 0;
+    std::uint64_t number = 0;
+    std::uint64_t record = 0;
+    auto operator<=>(const Numbered&) const = default;
+  };
+  std::vector<Numbered> all;
+  std::vector<std::string> prefixes;
+  std::size_t next_metadata = 0;
+  for_each_key(database, [&](std::uint64_t record, std::string_view key) {
+    if (next_metadata < metadata.size() && key == metadata[next_metadata].key) {
+      ++next_metadata;
+      return true;
+    }
+    const auto numbered = numbered_key(key);
+    if (!numbered) {
+      throw Error(ErrorKind::usage, "the key does not end in a number", "use --order-by key",
+                  {.file = database.path(), .key = shown_key(key)});
+    }
+    // Keys of one prefix follow each other, but for longer ones among them.
+    if (prefixes.empty() || prefixes.back() != numbered->prefix) {
+      const auto known = std::ranges::find(prefixes, numbered->prefix);
+      if (known != prefixes.end()) {
+        all.push_back(
+            {static_cast<std::size_t>(known - prefixes.begin()), numbered->number, record});
+        return true;
+      }
+      prefixes.emplace_back(numbered->prefix);
+    }
+    all.push_back({prefixes.size() - 1, numbered->number, record});
+    return true;
+  });
+  std::ranges::sort(all);
+  RecordMap map;
+  for (const Numbered& one : all) map.add(one.record);
+  return map;
+}
+
+std::string meta_info_path(const lmdb::Database& database) {
+  const lmdb::DatasetPath path = lmdb::resolve_dataset_path(database.path());
+  if (path.foreign || path.single_file || !path.name.empty()) return {};
+  return path.environment + "/meta_info.txt";
+}
+
+bool is_plain(lmdb::Database& database, const ConventionOptions& options) {
+  if (options.order_by != KeyOrder::key) return false;
+  if (options.convention == ConventionName::plain) return true;
+  if (options.convention != ConventionName::automatic || has_list(database)) return false;
+  try {
+    const KeyLook look = look_at_keys(database);
+    return look.metadata.empty() && !looks_grouped(look, false);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+Layout lay_out(lmdb::Database& database, const ConventionOptions& options) {
+  KeyLook look = look_at_keys(database);
+  const bool automatic = options.convention == ConventionName::automatic;
+  const bool by_list = options.convention == ConventionName::meta_info;
+  Layout layout;
+  if (by_list || (automatic && has_list(database))) {
+    layout = lay_out_by_list(database, meta_info_path(database));
+  } else if (options.convention == ConventionName::grouped ||
+             (automatic && looks_grouped(look, false))) {
+    if (!looks_grouped(look, true)) refuse_groups(database, look);
+    layout = lay_out_groups(database, look);
+  } else {
+    layout = lay_out_plain(database, std::move(look), options);
+  }
+  for (LayoutPart& part : layout.parts) part.records.finish();
+  return layout;
+}
+
+}  // namespace forebay::convention

@@ -1,0 +1,91 @@
+#include "forebay/samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "format/open_samples.hpp"
+#include "read/samples/sample_store.hpp"
+
+namespace forebay {
+namespace {
+
+void require_ids(std::span<const std::uint64_t> ids, const SampleStore& store) {
+  const auto wrong =
+      std::ranges::find_if(ids, [&](std::uint64_t id) { return id >= store.entries(); });
+  if (wrong == ids.end()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("sample {} is not among the {} samples", *wrong, store.entries()), {},
+              {.file = store.path()});
+}
+
+}  // namespace
+
+std::vector<std::size_t> in_order(std::span<const std::uint64_t> ids) {
+  std::vector<std::size_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  if (!std::ranges::is_sorted(ids)) {
+    std::ranges::sort(positions, {}, [&](std::size_t at) { return std::pair(ids[at], at); });
+  }
+  return positions;
+}
+
+const Codec& SampleStore::codec() const {
+  const std::scoped_lock lock(codec_mutex_);
+  if (codec_) return *codec_;
+  const CodecOptions options = codec_options();
+  if (options.codec == "bytes" || options.codec == "raw" || entries() == 0) {
+    codec_ = make_codec(entries() == 0 && options.codec != "raw"
+                            ? CodecOptions{.codec = "bytes", .schema = {}}
+                            : options,
+                        {});
+    return *codec_;
+  }
+  const std::array<std::uint64_t, 1> first = {0};
+  read(first, [&](const SampleView& sample) {
+    try {
+      codec_ = make_codec(options, sample.value);
+    } catch (const Error& error) {
+      const std::string_view key(reinterpret_cast<const char*>(sample.key.data()),
+                                 sample.key.size());
+      throw error.within({.file = path(), .sample = 0, .key = printable_key(key)});
+    }
+  });
+  return *codec_;
+}
+
+Samples::Samples(std::unique_ptr<SampleStore> store) : store_(std::move(store)) {}
+Samples::Samples(Samples&&) noexcept = default;
+Samples& Samples::operator=(Samples&&) noexcept = default;
+Samples::~Samples() = default;
+
+Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
+  const std::string format = options.format == "auto" ? recognize_samples(dataset) : options.format;
+  return Samples(format.empty() ? open_lmdb_store(dataset, options, hold)
+                                : open_field_store(dataset, options, format));
+}
+
+const std::string& Samples::path() const { return store_->path(); }
+std::uint64_t Samples::entries() const { return store_->entries(); }
+std::span<const std::string> Samples::parts() const { return store_->parts(); }
+const Codec& Samples::codec() const { return store_->codec(); }
+std::string Samples::fingerprint() const { return store_->fingerprint(); }
+std::string Samples::info() const { return store_->info().dump(); }
+void Samples::keys(const KeySink& sink) const { store_->keys(sink); }
+
+void Samples::read(std::span<const std::uint64_t> ids, const Sink& sink) const {
+  require_ids(ids, *store_);
+  store_->read(ids, sink);
+}
+
+std::string Samples::key(std::uint64_t id) const {
+  std::string key;
+  read(std::span(&id, 1), [&](const SampleView& sample) {
+    key.assign(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
+  });
+  return key;
+}
+
+}  // namespace forebay
