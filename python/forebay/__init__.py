@@ -5,8 +5,9 @@
 ...     step(batch["image"], batch["label"])
 """
 
-from ._batch import Batch, Ragged
+from ._batch import Batch, Field, Ragged
 from ._core import version as __version__
+from ._dataset import Dataset
 from ._errors import (
     CancelledError,
     ChangedError,
@@ -19,7 +20,8 @@ from ._errors import (
     UsageError,
     UserCodeError,
 )
-from ._loader import Field, Loader, Step
+from ._loader import Loader, Step
+from ._mix import Mix
 from ._options import option_help
 from ._ranks import Ranks, find_ranks
 from ._sync import Handle, Synchronizer
@@ -30,10 +32,12 @@ __all__ = [
     "ChangedError",
     "CommunicationError",
     "CorruptError",
+    "Dataset",
     "Error",
     "Field",
     "Handle",
     "Loader",
+    "Mix",
     "NotFoundError",
     "Ragged",
     "Ranks",

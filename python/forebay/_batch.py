@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, overload
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class Field(NamedTuple):
+    """A decoded field of every sample."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
 
 
 class Ragged(Sequence["NDArray[np.uint8]"]):

@@ -1,24 +1,222 @@
-"""Data sets, and how they are named."""
+"""Data sets: how they are named, and single samples of them."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
+
+from . import _core
+from ._batch import Field, Ragged
+from ._errors import usage
+from ._options import loader_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_Path = Union[str, "os.PathLike[str]"]
+#: What names a data set: a path, URL or pattern, several of them, or a Dataset.
+DatasetLike = Union[_Path, Sequence[_Path], Mapping[str, _Path], "Dataset"]
 
 
 class Source(NamedTuple):
-    """What the C++ library opens."""
+    """What the C++ library opens, and which fields of it are wanted (None: all)."""
 
     path: str
     options: dict[str, Any]
+    fields: Optional[tuple[str, ...]]
 
 
-DatasetLike = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+def _name(path: Union[_Path, Sequence[_Path], Mapping[str, _Path]]) -> str:
+    """The name that the command line would be given."""
+    if isinstance(path, (str, os.PathLike)):
+        return os.fspath(path)
+    if isinstance(path, Mapping):
+        return "&".join(f"{part}={os.fspath(each)}" for part, each in path.items())
+    if len(path) == 0:
+        raise usage("the list of paths is empty", "name at least one file or database")
+    return ",".join(os.fspath(each) for each in path)
+
+
+def raw_parts(parts: Sequence[str], fields: Sequence[Field]) -> dict[str, int]:
+    """Which parts of a value have no decoded field, by name; of a value without parts, all of it."""
+    if not parts:
+        return {} if fields else {"value": 0}
+    decoded = {field.name.split(".", 1)[0] for field in fields}
+    return {part: i for i, part in enumerate(parts) if part not in decoded}
+
+
+class Dataset(Sequence[Any]):
+    """A data set to look samples up in, in this process alone: LMDB, HDF5, NumPy or records.
+
+    >>> ds = forebay.Dataset("train.lmdb")
+    >>> len(ds), ds[5]["image"].shape, ds[[5, 1, 5, 0]]["label"]
+
+    ``ds[i]`` is a dictionary of fields, ``ds[[5, 1, 5, 0]]`` and ``ds[10:20]`` dictionaries of
+    arrays. Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as
+    ``uint8`` arrays under ``value`` (or the names of their parts).
+
+    It takes no lock, writes nothing, works in read-only directories and in any number of processes
+    at once; it may be used after a fork, and pickled (which reopens it).
+
+    Args:
+        path: A path, URL or pattern; a list of them, which is one data set after the other; or
+            ``{"lq": path, "gt": path}``: databases with equal keys, as parts of one sample.
+        fields: The fields that are wanted; None: all.
+        convention: How records make samples: ``auto`` recognises and ``info()`` tells; see the page
+            on conventions.
+        order_by: ``key`` (by bytes) or ``number`` (for keys like "9", "10").
+        decode: Whether values are decoded; else all come as they are stored.
+        options: Any option of the command line that says what files are, as ``schema``, ``codec``,
+            ``format``, ``header_bytes``.
+    """
+
+    def __init__(
+        self,
+        path: Union[_Path, Sequence[_Path], Mapping[str, _Path]],
+        fields: Optional[Sequence[str]] = None,
+        *,
+        convention: str = "auto",
+        order_by: str = "key",
+        decode: bool = True,
+        **options: Any,
+    ) -> None:
+        self._path = _name(path)
+        self._fields = None if fields is None else tuple(fields)
+        self._decode = decode
+        self._options = {
+            "convention": None if convention == "auto" else convention,
+            "order_by": None if order_by == "key" else order_by,
+            "codec": None if decode else "bytes",
+            **options,
+        }
+        self._open()
+
+    def _open(self) -> None:
+        self._core: Any = _core.open_samples(self._path, loader_options(self._options))
+        self._entries = int(self._core.entries())
+        schema = [Field(*field) for field in self._core.schema()] if self._decode else []
+        raw = raw_parts(self._core.parts(), schema)
+        if self._fields is not None:
+            known = [field.name for field in schema] + list(raw)
+            for name in self._fields:
+                if name not in known:
+                    raise usage(f"there is no field {name!r} among {', '.join(known)}", "name some")
+            schema = [field for field in schema if field.name in self._fields]
+            raw = {name: part for name, part in raw.items() if name in self._fields}
+        self._schema = schema
+        self._raw = raw
+
+    @property
+    def source(self) -> Source:
+        """What a Loader opens."""
+        return Source(self._path, self._options, self._fields)
+
+    @property
+    def path(self) -> str:
+        """The name of the data set as the command line takes it."""
+        return self._path
+
+    @property
+    def schema(self) -> list[Field]:
+        """The decoded fields."""
+        return list(self._schema)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the content, equal in every process that sees the same data set."""
+        return str(self._core.fingerprint())
+
+    def __len__(self) -> int:
+        return self._entries
+
+    def keys(self) -> list[bytes]:
+        """The keys of all samples, in their order; empty where samples have none. Reads no values."""
+        keys: list[bytes] = self._core.keys()
+        return keys
+
+    def key(self, index: int) -> bytes:
+        """The key of one sample."""
+        return bytes(self._core.key(self._checked(index)))
+
+    def info(self) -> dict[str, Any]:
+        """Format, convention and why it is taken, counts, sizes, and records that are no samples."""
+        told: dict[str, Any] = json.loads(self._core.info())
+        return told
+
+    def _checked(self, index: int) -> int:
+        if not -self._entries <= index < self._entries:
+            raise IndexError(f"sample {index} of {self._entries}")
+        return index % self._entries
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: Sequence[int]) -> dict[str, Any]: ...
+    def __getitem__(self, index: Union[int, slice, Sequence[int]]) -> dict[str, Any]:
+        import numpy as np
+
+        if isinstance(index, (int, np.integer)):
+            one = self._read(np.array([self._checked(int(index))], np.int64))
+            return {name: values[0] for name, values in one.items()}
+        if isinstance(index, slice):
+            return self._read(np.arange(*index.indices(self._entries), dtype=np.int64))
+        ids = np.asarray(index)
+        if ids.dtype == bool:
+            ids = np.flatnonzero(ids)
+        ids = ids.astype(np.int64)
+        if ids.size and (ids.min() < -self._entries or ids.max() >= self._entries):
+            raise IndexError(f"samples {ids.min()} to {ids.max()} of {self._entries}")
+        return self._read(np.where(ids < 0, ids + self._entries, ids))
+
+    #: What DataLoader calls for a batch, where it can.
+    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        together = self[indices]
+        return [{name: values[i] for name, values in together.items()} for i in range(len(indices))]
+
+    def _read(self, ids: NDArray[np.int64]) -> dict[str, Any]:
+        import numpy as np
+
+        fields, raw, _ = self._core.read(
+            np.ascontiguousarray(ids), bool(self._schema), list(self._raw.values())
+        )
+        wanted: dict[str, Any] = {field.name: fields[field.name] for field in self._schema}
+        for name, (data, offsets) in zip(self._raw, raw):
+            wanted[name] = Ragged(data, offsets)
+        return wanted
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for first in range(0, self._entries, _AT_ONCE):
+            together = self[first : first + _AT_ONCE]
+            for i in range(min(_AT_ONCE, self._entries - first)):
+                yield {name: values[i] for name, values in together.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "_path": self._path,
+            "_fields": self._fields,
+            "_decode": self._decode,
+            "_options": self._options,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def __repr__(self) -> str:
+        fields = ", ".join([f.name for f in self._schema] + list(self._raw))
+        return f"Dataset({self._path!r}: {self._entries} samples of {fields})"
+
+
+_AT_ONCE = 64
 
 
 def resolve(dataset: DatasetLike) -> Source:
-    """Names `dataset` as the command line would."""
-    if isinstance(dataset, (str, os.PathLike)):
-        return Source(os.fspath(dataset), {})
-    return Source(",".join(os.fspath(each) for each in dataset), {})
+    """What a Loader opens for ``dataset``."""
+    if isinstance(dataset, Dataset):
+        return dataset.source
+    return Source(_name(dataset), {}, None)

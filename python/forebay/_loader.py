@@ -8,12 +8,12 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _core
-from ._batch import Batch
-from ._dataset import DatasetLike, resolve
+from ._batch import Batch, Field, Ragged
+from ._dataset import DatasetLike, raw_parts, resolve
 from ._errors import usage
 from ._options import global_batch, loader_options, memory_bytes
 from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
-from ._samples import Collate, Decode, SampleCode, Transform, ragged
+from ._samples import Collate, Decode, SampleCode, Transform
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 _ENDS = ("pad", "drop", "wrap", "exact")
 _STATE_VERSION = 1
 _KEPT_STEPS = 1000
-
-
-class Field(NamedTuple):
-    """A decoded field of every sample."""
-
-    name: str
-    type: str
-    shape: tuple[int, ...]
 
 
 class Step(NamedTuple):
@@ -274,7 +266,14 @@ class Loader:
         self._core = _core.Loader(self._ranks._comm, self._source.path, options)
         self._entries = int(self._core.entries())
         self._length = int(self._core.epoch_iterations())
-        self._schema = [Field(*field) for field in self._core.schema()]
+        schema = [Field(*field) for field in self._core.schema()]
+        raw = raw_parts(self._core.parts(), schema)
+        wanted = self._source.fields
+        self._schema = [field for field in schema if wanted is None or field.name in wanted]
+        self._raw = {name: i for name, i in raw.items() if wanted is None or name in wanted}
+        if not self._schema and not self._raw:
+            known = ", ".join([field.name for field in schema] + list(raw))
+            raise usage(f"none of the fields {wanted} exists", f"name some of {known}")
 
     def _reopen(self) -> None:
         """Where _state says."""
@@ -344,29 +343,27 @@ class Loader:
         )
 
     def _next(self) -> Optional[Batch]:
-        values = not self._schema
-        taken = self._core.next(values, self._keys or self._code.runs, self._seeds)
+        keyed = self._keys or self._code.runs
+        taken = self._core.next(list(self._raw.values()), keyed, self._seeds)
         if taken is None:
             return None
-        epoch, iteration, ids, repeats, fields, stored, offsets, keys, seeds, waited = taken
+        epoch, iteration, ids, repeats, decoded, stored, keys, seeds, waited = taken
         self._steps.append(Step(iteration, *waited))
-        fields = dict(fields)
+        fields: dict[str, Any] = {field.name: decoded[field.name] for field in self._schema}
+        for name, (data, offsets) in zip(self._raw, stored):
+            fields[name] = Ragged(data, offsets)
         beside: dict[str, Any] = {"sample": ids, "padded": repeats.view("bool")}
         if self._keys:
             beside["key"] = keys
         if self._seeds:
             beside["seed"] = seeds
         if self._code.runs:
-            if values:
-                fields["value"] = ragged(stored, offsets, None)
-            fields, kept = self._code.apply({**fields, **_each(beside)}, ids, keys)
+            fields, kept = self._code.apply({**fields, **_each(beside)}, ids, keys, self._raw)
             beside = {name: _pick(value, kept, len(ids)) for name, value in beside.items()}
-            fields = {**beside, **fields}
-            return Batch(fields, epoch, iteration)
-        if values:
-            fields["value"] = ragged(stored, offsets, self._collate)
-        fields.update(beside)
-        return Batch(fields, epoch, iteration)
+            return Batch({**beside, **fields}, epoch, iteration)
+        if self._collate is not None:
+            fields.update({name: self._collate(fields[name]) for name in self._raw})
+        return Batch({**fields, **beside}, epoch, iteration)
 
 
 def _each(beside: dict[str, Any]) -> dict[str, Any]:

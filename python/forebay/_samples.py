@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from ._batch import Ragged
 from ._errors import Error, UserCodeError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A user's function for one stored value. Gets the value's bytes.
-Decode = Callable[[memoryview], Any]
+#: A user's function for one stored value. Gets its bytes; of several parts, a dictionary of them.
+Decode = Callable[[Any], Any]
 #: A user's function for one sample: a dictionary from field to value, and what it becomes.
 Transform = Callable[["dict[str, Any]"], "Mapping[str, Any]"]
 #: Makes one value of a batch out of the values of its samples.
@@ -56,10 +55,18 @@ class SampleCode:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def apply(
-        self, fields: dict[str, Any], ids: NDArray[np.int64], keys: Sequence[bytes]
+        self,
+        fields: dict[str, Any],
+        ids: NDArray[np.int64],
+        keys: Sequence[bytes],
+        stored: Iterable[str],
     ) -> tuple[dict[str, Any], list[int]]:
-        """The fields of the batch, and which of its samples are in it."""
-        work = ((fields, i, int(ids[i]), keys[i]) for i in range(len(ids)))
+        """The fields of the batch, and which of its samples are in it.
+
+        ``stored`` names the fields that are bytes to decode.
+        """
+        names = tuple(stored)
+        work = ((fields, i, int(ids[i]), keys[i], names) for i in range(len(ids)))
         run: Iterable[Any] = (
             self._pool.map(self._one, work) if self._pool is not None else map(self._one, work)
         )
@@ -75,19 +82,20 @@ class SampleCode:
                 kept.append(i)
         return self._together(done), kept
 
-    def _one(self, work: tuple[dict[str, Any], int, int, bytes]) -> Any:
-        fields, i, sample, key = work
+    def _one(self, work: tuple[dict[str, Any], int, int, bytes, tuple[str, ...]]) -> Any:
+        fields, i, sample, key, stored = work
         try:
-            return self._run({name: values[i] for name, values in fields.items()})
+            return self._run({name: values[i] for name, values in fields.items()}, stored)
         except Error:
             raise
         except Exception as error:
             shown = key.decode("ascii", "backslashreplace")
             return UserCodeError.of(error, sample, shown)
 
-    def _run(self, sample: dict[str, Any]) -> Mapping[str, Any]:
+    def _run(self, sample: dict[str, Any], stored: tuple[str, ...]) -> Mapping[str, Any]:
         if self._decode is not None:
-            decoded = self._decode(memoryview(sample.pop("value")))
+            values = {name: memoryview(sample.pop(name)) for name in stored}
+            decoded = self._decode(values["value"] if stored == ("value",) else values)
             if isinstance(decoded, Mapping):
                 sample.update(decoded)
             else:
@@ -119,9 +127,3 @@ def collate(values: Sequence[Any]) -> Any:
             return torch.stack(list(values))
         return np.stack(values)
     return list(values)
-
-
-def ragged(values: NDArray[np.uint8], offsets: NDArray[np.int64], how: Optional[Collate]) -> Any:
-    """Stored values as a batch has them."""
-    all_values = Ragged(values, offsets)
-    return all_values if how is None else how(all_values)

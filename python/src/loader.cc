@@ -3,7 +3,7 @@
 //
 //   decoded fields   arrays over the loader's own memory, which they keep: the batch itself is
 //                    released at once, so arrays may be kept, and dropped, in any order and thread
-//   stored values    copied together into one array with offsets, for the same reason
+//   stored values    copied together into arrays with offsets, for the same reason
 #include "forebay/loader.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -16,6 +16,8 @@
 #include <cstring>
 
 #include "arrays.hpp"
+#include "columns.hpp"
+#include "schema.hpp"
 
 namespace forebay::python {
 namespace {
@@ -33,44 +35,34 @@ struct TakenBatch {
   std::vector<std::uint8_t> repeats;
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> keys;
-  std::vector<std::uint8_t> values;     ///< stored, one behind the other
-  std::vector<std::int64_t> offsets;    ///< of the values, and their end; empty without values
+  Columns stored;
   std::shared_ptr<const void> decoded;  ///< keeps `fields`
   std::vector<std::span<const std::byte>> fields;
   LoaderWaits waited;  ///< for this batch
 };
 
 struct Wanted {
-  bool values = false;
+  WantedParts parts;
   bool keys = false;
   bool seeds = false;
 };
 
-void copy_values(std::span<const Sample> samples, TakenBatch& taken) {
-  taken.offsets.reserve(samples.size() + 1);
-  taken.offsets.push_back(0);
-  for (const Sample& sample : samples) {
-    taken.offsets.push_back(taken.offsets.back() + static_cast<std::int64_t>(sample.value.size()));
-  }
-  taken.values.reserve(static_cast<std::size_t>(taken.offsets.back()));
-  for (const Sample& sample : samples) {
-    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(sample.value.data());
-    taken.values.insert(taken.values.end(), bytes, bytes + sample.value.size());
-  }
-}
-
 TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
                       const Wanted& wanted) {
-  TakenBatch taken{.epoch = batch.epoch(), .iteration = batch.iteration()};
+  std::size_t bytes = 0;
+  for (const Sample& sample : batch.samples()) bytes += sample.value.size();
+  TakenBatch taken{.epoch = batch.epoch(),
+                   .iteration = batch.iteration(),
+                   .stored = Columns(wanted.parts, batch.samples().size(), bytes)};
   for (const Sample& sample : batch.samples()) {
     taken.ids.push_back(static_cast<std::int64_t>(sample.id));
     taken.repeats.push_back(sample.repeat ? 1 : 0);
+    taken.stored.add(sample.value);
     if (wanted.seeds) taken.seeds.push_back(sample.seed());
     if (wanted.keys) {
       taken.keys.emplace_back(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
     }
   }
-  if (wanted.values) copy_values(batch.samples(), taken);
   if (decoded) {
     taken.decoded = batch.share_fields();
     for (std::size_t f = 0; f < schema.fields.size(); ++f) taken.fields.push_back(batch.field(f));
@@ -104,16 +96,18 @@ class PythonLoader {
     loader_.reset();
   }
 
-  /// None at the end; else epoch, iteration, ids, repeats, fields, values and offsets, keys, seeds,
-  /// and the seconds waited for data, decoding, other ranks.
-  nb::object next(bool values, bool keys, bool seeds) {
+  /// None at the end; else epoch, iteration, ids, repeats, fields, the wanted parts as stored,
+  /// keys, seeds, and the seconds waited for data, decoding, other ranks.
+  nb::object next(const std::vector<std::size_t>& parts, bool keys, bool seeds) {
     Loader& loader = alive();
+    const Wanted wanted{
+        .parts = {.parts = loader.parts().size(), .wanted = parts}, .keys = keys, .seeds = seeds};
     std::optional<TakenBatch> taken;
     {
       const nb::gil_scoped_release release;
       const LoaderWaits before = loader.waits();
       if (const auto batch = loader.next()) {
-        taken = take_apart(*batch, loader.schema(), decode_, {values, keys, seeds});
+        taken = take_apart(*batch, loader.schema(), decode_, wanted);
         const LoaderWaits after = loader.waits();
         taken->waited = {.data = after.data - before.data,
                          .decoding = after.decoding - before.decoding,
@@ -146,8 +140,8 @@ class PythonLoader {
     for (const std::string& key : taken.keys) keys.append(nb::bytes(key.data(), key.size()));
     return nb::make_tuple(
         taken.epoch, taken.iteration, array_of(std::move(taken.ids)),
-        array_of(std::move(taken.repeats)), fields, array_of(std::move(taken.values)),
-        array_of(std::move(taken.offsets)), keys, array_of(std::move(taken.seeds)),
+        array_of(std::move(taken.repeats)), fields, taken.stored.to_python(), keys,
+        array_of(std::move(taken.seeds)),
         nb::make_tuple(taken.waited.data, taken.waited.decoding, taken.waited.ranks));
   }
 
@@ -155,17 +149,6 @@ class PythonLoader {
   pid_t process_;
   bool decode_;
 };
-
-/// [(name, type, shape), ...]
-nb::list fields_of(const Schema& schema) {
-  nb::list fields;
-  for (const Field& field : schema.fields) {
-    nb::list shape;
-    for (const std::uint64_t extent : field.shape) shape.append(extent);
-    fields.append(nb::make_tuple(field.name, std::string(to_string(field.type)), nb::tuple(shape)));
-  }
-  return fields;
-}
 
 nb::list skipped_of(PythonLoader& self) {
   nb::list all;
@@ -218,7 +201,7 @@ void add_loader(nb::module_& module) {
       .def(nb::init<const std::shared_ptr<Communicator>&, const std::string&,
                     const LoaderOptions&>(),
            nb::arg("comm"), nb::arg("path"), nb::arg("options"))
-      .def("next", &PythonLoader::next, nb::arg("values"), nb::arg("keys"), nb::arg("seeds"))
+      .def("next", &PythonLoader::next, nb::arg("parts"), nb::arg("keys"), nb::arg("seeds"))
       .def("close", &PythonLoader::close)
       .def("entries", [](PythonLoader& self) { return self.alive().entries(); })
       .def("epoch_iterations", [](PythonLoader& self) { return self.alive().epoch_iterations(); })
@@ -226,6 +209,11 @@ void add_loader(nb::module_& module) {
       .def(
           "schema", [](PythonLoader& self) { return fields_of(self.alive().schema()); },
           nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
+      .def("parts",
+           [](PythonLoader& self) {
+             const auto parts = self.alive().parts();
+             return std::vector<std::string>(parts.begin(), parts.end());
+           })
       .def("explain", [](PythonLoader& self) { return self.alive().explain(); })
       .def("statistics", [](PythonLoader& self) { return to_json(self.alive().statistics()); })
       .def("state", [](PythonLoader& self) { return self.alive().state(); })

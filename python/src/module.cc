@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   forebay::python::add_errors(module);
   forebay::python::add_communicators(module);
   forebay::python::add_loader(module);
+  forebay::python::add_samples(module);
   forebay::python::add_order(module);
   forebay::python::add_sync(module);
 }

@@ -159,7 +159,7 @@ CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> firs
                             to_string(declared)),
                 "correct --schema or --codec");
   }
-  if (!options.transform.empty()) {
+  if (!options.transform.empty() && !is_parts_codec(options.codec)) {
     return make_transformed_codec(Transform::parse(options.transform), std::move(codec));
   }
   return codec;

@@ -8,6 +8,8 @@
 
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "forebay/transform.hpp"
+#include "format/codec/codecs.hpp"
 
 namespace forebay {
 namespace {
@@ -58,6 +60,11 @@ class PartsCodec final : public Codec {
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
+    decode_seeded(value, fields, 0);
+  }
+
+  void decode_seeded(std::span<const std::byte> value, std::span<const std::span<std::byte>> fields,
+                     std::uint64_t seed) const override {
     check_buffers(schema_, fields);
     std::array<std::span<const std::byte>, kMostParts> memory;
     const auto values = std::span(memory).first(parts_.size());
@@ -65,7 +72,7 @@ class PartsCodec final : public Codec {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const Part& part = parts_[p];
       if (part.fields == 0) continue;
-      part.codec->decode(values[p], fields.subspan(part.first_field, part.fields));
+      part.codec->decode_seeded(values[p], fields.subspan(part.first_field, part.fields), seed);
     }
   }
 
@@ -80,6 +87,7 @@ CodecPtr codec_of_part(const CodecOptions& options, const NamedCodec& part,
   CodecOptions mine = options;
   mine.codec = part.codec;
   mine.schema.clear();
+  mine.transform.clear();
   if (value.empty() && part.codec == "auto") return make_bytes_codec();
   try {
     return make_codec(mine, value);
@@ -87,6 +95,39 @@ CodecPtr codec_of_part(const CodecOptions& options, const NamedCodec& part,
     throw Error(error.kind(), fmt::format("part '{}': {}", part.name, error.happened()),
                 error.remedy(), error.where());
   }
+}
+
+bool holds_image(const CodecPtr& codec) {
+  return std::ranges::any_of(codec->schema().fields,
+                             [](const Field& field) { return field.shape.size() >= 2; });
+}
+
+/// Which part a transform of `field` (may be empty) is for: the one of that name, or "image", or
+/// the only one that holds an image.
+std::size_t part_to_transform(const std::vector<NamedCodec>& list,
+                              const std::vector<PartsCodec::Part>& parts,
+                              const std::string& field) {
+  const auto named =
+      std::ranges::find(list, field.empty() ? std::string("image") : field, &NamedCodec::name);
+  if (named != list.end()) return static_cast<std::size_t>(named - list.begin());
+  const auto holds = [](const PartsCodec::Part& part) { return holds_image(part.codec); };
+  if (field.empty() && std::ranges::count_if(parts, holds) == 1) {
+    return static_cast<std::size_t>(std::ranges::find_if(parts, holds) - parts.begin());
+  }
+  throw Error(ErrorKind::usage,
+              field.empty() ? "which part to transform is not clear"
+                            : fmt::format("there is no part '{}' to transform", field),
+              "name one in front of the transform, like 'lq:resize=224x224'");
+}
+
+void transform_one(const std::string& text, const std::vector<NamedCodec>& list,
+                   std::vector<PartsCodec::Part>& parts) {
+  const Transform whole = Transform::parse(text);
+  const std::size_t chosen = part_to_transform(list, parts, whole.field());
+  // Inside of its part the image has the name that its codec gives it.
+  const std::size_t steps = whole.field().empty() ? 0 : text.find(':') + 1;
+  parts[chosen].codec =
+      make_transformed_codec(Transform::parse(text.substr(steps)), parts[chosen].codec);
 }
 
 }  // namespace
@@ -118,17 +159,18 @@ CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte
   const std::vector<NamedCodec> list = parse_list(text);
   const auto values = split_parts(first_value, list.size());
   std::vector<PartsCodec::Part> parts;
+  for (std::size_t p = 0; p < list.size(); ++p) {
+    parts.push_back({.codec = codec_of_part(options, list[p], values[p])});
+  }
+  if (!options.transform.empty()) transform_one(options.transform, list, parts);
   Schema schema;
   for (std::size_t p = 0; p < list.size(); ++p) {
-    PartsCodec::Part part{.codec = codec_of_part(options, list[p], values[p]),
-                          .first_field = schema.fields.size(),
-                          .fields = 0};
-    part.fields = part.codec->schema().fields.size();
-    for (Field field : part.codec->schema().fields) {
-      field.name = part.fields == 1 ? list[p].name : list[p].name + "." + field.name;
+    parts[p].first_field = schema.fields.size();
+    parts[p].fields = parts[p].codec->schema().fields.size();
+    for (Field field : parts[p].codec->schema().fields) {
+      field.name = parts[p].fields == 1 ? list[p].name : list[p].name + "." + field.name;
       schema.fields.push_back(std::move(field));
     }
-    parts.push_back(std::move(part));
   }
   return std::make_shared<PartsCodec>(std::move(parts), std::move(schema));
 }

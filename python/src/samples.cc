@@ -1,0 +1,143 @@
+// forebay::Samples for the Python class forebay.Dataset (forebay/_dataset.py).
+#include "forebay/samples.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+
+#include "arrays.hpp"
+#include "columns.hpp"
+#include "forebay/loader.hpp"
+#include "schema.hpp"
+
+namespace forebay::python {
+namespace {
+
+using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Memory for the decoded fields of some samples.
+class Decoded {
+ public:
+  Decoded(const Schema& schema, std::size_t samples) : schema_(&schema), samples_(samples) {
+    for (const Field& field : schema.fields) {
+      arrays_.push_back(std::make_shared<std::vector<std::byte>>(field.bytes() * samples));
+    }
+  }
+
+  void decode(const Codec& codec, const SampleView& sample) {
+    std::vector<std::span<std::byte>> fields;
+    for (std::size_t f = 0; f < arrays_.size(); ++f) {
+      const std::uint64_t bytes = schema_->fields[f].bytes();
+      fields.push_back(std::span(*arrays_[f]).subspan(sample.position * bytes, bytes));
+    }
+    try {
+      codec.decode(sample.value, fields);
+    } catch (const Error& error) {
+      const auto* const key = reinterpret_cast<const char*>(sample.key.data());
+      throw error.within(
+          {.sample = sample.id, .key = printable_key(std::string_view(key, sample.key.size()))});
+    }
+  }
+
+  nb::dict to_python() const {
+    nb::dict fields;
+    for (std::size_t f = 0; f < arrays_.size(); ++f) {
+      const Field& field = schema_->fields[f];
+      fields[field.name.c_str()] =
+          array_over(*arrays_[f], field.type, batch_shape(field, samples_), arrays_[f]);
+    }
+    return fields;
+  }
+
+ private:
+  const Schema* schema_;
+  std::size_t samples_;
+  std::vector<std::shared_ptr<std::vector<std::byte>>> arrays_;
+};
+
+std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
+  std::vector<std::uint64_t> numbers(ids.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::int64_t id = ids.data()[i];
+    if (id < 0 || static_cast<std::uint64_t>(id) >= entries) {
+      throw nb::index_error("sample ids go from 0 to the number of samples less one");
+    }
+    numbers[i] = static_cast<std::uint64_t>(id);
+  }
+  return numbers;
+}
+
+/// Decoded fields, the wanted parts as stored, and the keys, all in the order of `ids`.
+nb::object read(const Samples& samples, const Ids& ids, bool decode,
+                const std::vector<std::size_t>& wanted) {
+  const std::vector<std::uint64_t> numbers = checked(ids, samples.entries());
+  const WantedParts which{.parts = samples.parts().size(), .wanted = wanted};
+  static const Schema nothing;
+  std::vector<std::vector<std::byte>> values(wanted.empty() ? 0 : numbers.size());
+  std::vector<std::string> keys(numbers.size());
+  std::optional<Columns> columns;
+  std::optional<Decoded> decoded;
+  {
+    const nb::gil_scoped_release release;
+    decoded.emplace(decode ? samples.schema() : nothing, numbers.size());
+    samples.read(numbers, [&](const SampleView& sample) {
+      const auto* const key = reinterpret_cast<const char*>(sample.key.data());
+      keys[sample.position].assign(key, sample.key.size());
+      if (decode) decoded->decode(samples.codec(), sample);
+      if (!wanted.empty()) values[sample.position].assign(sample.value.begin(), sample.value.end());
+    });
+    std::size_t bytes = 0;
+    for (const auto& value : values) bytes += value.size();
+    columns.emplace(which, numbers.size(), bytes);
+    for (const auto& value : values) columns->add(value);
+  }
+  nb::list all_keys;
+  for (const std::string& key : keys) all_keys.append(nb::bytes(key.data(), key.size()));
+  return nb::make_tuple(decoded->to_python(), columns->to_python(), all_keys);
+}
+
+nb::list keys_of(const Samples& samples) {
+  std::vector<std::string> keys;
+  {
+    const nb::gil_scoped_release release;
+    samples.keys([&keys](std::uint64_t, std::span<const std::byte> key) {
+      keys.emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
+    });
+  }
+  nb::list all;
+  for (const std::string& key : keys) all.append(nb::bytes(key.data(), key.size()));
+  return all;
+}
+
+Samples open_samples(const std::string& path, const LoaderOptions& options) {
+  const nb::gil_scoped_release release;
+  return Samples::open(path, options);
+}
+
+}  // namespace
+
+void add_samples(nb::module_& module) {
+  nb::class_<Samples>(module, "Samples")
+      .def("entries", &Samples::entries)
+      .def("parts",
+           [](const Samples& samples) {
+             return std::vector<std::string>(samples.parts().begin(), samples.parts().end());
+           })
+      .def(
+          "schema", [](const Samples& samples) { return fields_of(samples.schema()); },
+          nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
+      .def("fingerprint", &Samples::fingerprint)
+      .def("info", &Samples::info, nb::call_guard<nb::gil_scoped_release>())
+      .def("key",
+           [](const Samples& samples, std::uint64_t id) {
+             const std::string key = samples.key(id);
+             return nb::bytes(key.data(), key.size());
+           })
+      .def("keys", &keys_of, nb::sig("def keys(self) -> list[bytes]"))
+      .def("read", &read, nb::arg("ids"), nb::arg("decode"), nb::arg("wanted"));
+  module.def("open_samples", &open_samples, nb::arg("path"), nb::arg("options"));
+}
+
+}  // namespace forebay::python

@@ -1,0 +1,284 @@
+"""Dataset against the libraries that wrote the files; conventions; processes."""
+
+import multiprocessing
+import os
+import pickle
+import struct
+import subprocess
+import sys
+
+import forebay
+import h5py
+import numpy as np
+import pytest
+from conftest import SAMPLES, read_lmdb, write_lmdb
+
+
+def test_samples_one_by_one_and_together(images):
+    path, pixels, labels = images
+    ds = forebay.Dataset(path)
+    assert len(ds) == SAMPLES
+    assert [f.name for f in ds.schema] == ["image", "label"]
+    for i in (0, 1, SAMPLES - 1, -1):
+        np.testing.assert_array_equal(ds[i]["image"], pixels[i])
+        assert ds[i]["label"] == labels[i]
+    np.testing.assert_array_equal(ds[[5, 1, 5, 0]]["image"], pixels[[5, 1, 5, 0]])
+    np.testing.assert_array_equal(ds[10:40:3]["label"], labels[10:40:3])
+    np.testing.assert_array_equal(ds[np.arange(SAMPLES) % 2 == 0]["label"], labels[::2])
+    assert len(ds[[]]["label"]) == 0
+    assert [int(s["label"]) for s in ds] == labels.tolist()
+    with pytest.raises(IndexError):
+        ds[SAMPLES]
+    with pytest.raises(IndexError):
+        ds[[0, SAMPLES]]
+    with pytest.raises(forebay.UsageError):
+        forebay.Dataset(path, fields=["pixels"])
+    assert list(forebay.Dataset(path, fields=["label"])[3]) == ["label"]
+
+
+def test_keys_and_stored_values_equal_py_lmdb(values):
+    path, _ = values
+    records = read_lmdb(path)
+    ds = forebay.Dataset(path, decode=False)
+    assert ds.keys() == [key for key, _ in records]
+    assert ds.key(7) == records[7][0]
+    assert ds[:]["value"].tobytes() == [value for _, value in records]
+    assert ds[0]["value"].size == 0  # a zero-length value
+    assert bytes(ds[-1]["value"]) == records[-1][1]
+
+
+def test_hdf5_equals_h5py(data):
+    rng = np.random.default_rng(5)
+    path = data / "dataset.h5"
+    with h5py.File(path, "w") as file:
+        file["a"] = rng.random((30, 3))
+        file["b"] = rng.integers(0, 99, 30)
+    ds = forebay.Dataset(f"{path}#x=a,y=b")
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(ds[[4, 4, 29, 0]]["x"], file["a"][:][[4, 4, 29, 0]])
+        np.testing.assert_array_equal(ds[:]["y"], file["b"][:])
+
+
+def test_metadata_records_are_no_samples(data):
+    plain = [(f"{i:05d}".encode(), struct.pack("<i", i)) for i in range(20)]
+    for name, extra in (
+        ("without", []),
+        ("length", [(b"__len__", pickle.dumps(20)), (b"__keys__", pickle.dumps([b"x"]))]),
+        ("samples", [(b"num-samples", b"20")]),
+    ):
+        path = write_lmdb(data / f"{name}.lmdb", sorted(plain + extra))
+        ds = forebay.Dataset(path, decode=False)
+        assert ds.keys() == [key for key, _ in plain], name
+        loader = forebay.Loader(path, batch_size=7, decode=False, end="exact", keys=True)
+        assert sorted(key for b in loader for key in b["key"]) == [key for key, _ in plain]
+    wrong = write_lmdb(data / "wrong.lmdb", sorted([*plain, (b"num-samples", b"21")]))
+    with pytest.raises(forebay.Error, match="2[01].*2[01]"):
+        forebay.Dataset(wrong)
+
+
+@pytest.fixture(scope="module")
+def text_lines(data):
+    """As text recognition has them: image-000000001, label-000000001, and num-samples."""
+    rng = np.random.default_rng(7)
+    images = [rng.bytes(int(rng.integers(1, 3000))) for _ in range(30)]
+    labels = [f"word {i}" * (i % 4) for i in range(30)]
+    records = [(b"num-samples", b"30")]
+    for i in range(30):
+        records.append((f"image-{i + 1:09d}".encode(), images[i]))
+        records.append((f"label-{i + 1:09d}".encode(), labels[i].encode()))
+    return write_lmdb(data / "text.lmdb", sorted(records)), images, labels
+
+
+def test_grouped_keys_are_one_sample_of_several_fields(text_lines):
+    path, images, labels = text_lines
+    ds = forebay.Dataset(path)
+    assert len(ds) == 30
+    for i in (0, 13, 29):
+        assert bytes(ds[i]["image"]) == images[i]
+        assert bytes(ds[i]["label"]).decode() == labels[i]
+    assert "image" in str(ds.info())
+    for order in ("shuffled", "sequential"):
+        loader = forebay.Loader(ds, batch_size=8, order=order, end="exact")
+        seen = []
+        for batch in loader:
+            for i, sample in enumerate(batch["sample"]):
+                assert batch["image"][i].tobytes() == images[sample]
+                assert batch["label"][i].tobytes().decode() == labels[sample]
+                seen.append(int(sample))
+        assert sorted(seen) == list(range(30))
+    # Text and images for the user's own code, by part.
+    loader = forebay.Loader(
+        path, batch_size=8, decode=lambda parts: {"text": bytes(parts["label"]).decode()}
+    )
+    for batch in loader:
+        assert batch["text"] == [labels[i] for i in batch["sample"]]
+
+
+def test_databases_one_after_the_other_and_beside_each_other(data):
+    for name, first in (("a", 0), ("b", 100)):
+        write_lmdb(
+            data / f"{name}.lmdb",
+            ((f"{i:04d}".encode(), struct.pack("<i", first + i)) for i in range(20)),
+        )
+    a, b = str(data / "a.lmdb"), str(data / "b.lmdb")
+    both = forebay.Dataset([a, b], codec="raw", schema="x:i32[]")
+    assert both[:]["x"].tolist() == [*range(20), *range(100, 120)]
+    pairs = forebay.Dataset({"lq": a, "gt": b}, codec="raw", schema="", decode=False)
+    assert len(pairs) == 20
+    sample = pairs[7]
+    assert struct.unpack("<i", sample["lq"].tobytes()) == (7,)
+    assert struct.unpack("<i", sample["gt"].tobytes()) == (107,)
+    short = write_lmdb(data / "short.lmdb", ((f"{i:04d}".encode(), b"x") for i in range(19)))
+    with pytest.raises(forebay.Error, match="0019"):
+        forebay.Dataset({"lq": a, "gt": short})
+
+
+def test_numeric_keys_without_padding(data):
+    path = write_lmdb(
+        data / "unpadded.lmdb",
+        sorted((str(i).encode(), struct.pack("<i", i)) for i in range(25)),
+    )
+    by_key = forebay.Dataset(path, codec="raw", schema="x:i32[]")
+    by_number = forebay.Dataset(path, codec="raw", schema="x:i32[]", order_by="number")
+    assert by_key[:]["x"].tolist() == sorted(range(25), key=str)
+    assert by_number[:]["x"].tolist() == list(range(25))
+
+
+def test_a_pickled_data_set_reopens(images):
+    path, pixels, _ = images
+    ds = pickle.loads(pickle.dumps(forebay.Dataset(path)))
+    np.testing.assert_array_equal(ds[3]["image"], pixels[3])
+
+
+def _right(ds, expected):
+    for _ in range(3):
+        ids = np.random.permutation(len(ds))
+        if not np.array_equal(ds[ids]["label"], expected[ids]):
+            os._exit(2)
+    os._exit(0)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_opened_before_used_after(images, method):
+    path, _, labels = images
+    ds = forebay.Dataset(path)
+    ds[0]
+    context = multiprocessing.get_context(method)
+    children = [context.Process(target=_right, args=(ds, labels)) for _ in range(4)]
+    for child in children:
+        child.start()
+    np.testing.assert_array_equal(ds[:]["label"], labels)
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+
+
+def test_two_hundred_processes_on_one_database(images, tmp_path):
+    """LMDB's table of readers has 126 places: we need none."""
+    path, _, labels = images
+    ds = forebay.Dataset(path)
+    before = sorted(os.listdir(path))
+    children = []
+    ready, start = os.pipe()
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:
+            os.close(start)
+            os.read(ready, 1)  # until the parent closes its end: all exist at once
+            fresh = forebay.Dataset(path)
+            same = np.array_equal(fresh[[0, 100]]["label"], labels[[0, 100]])
+            os._exit(0 if same and int(ds[7]["label"]) == labels[7] else 1)
+        children.append(child)
+    os.close(ready)
+    os.close(start)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 200
+    assert sorted(os.listdir(path)) == before
+
+
+def test_read_only_directories_and_no_locks(images, tmp_path):
+    path, _, labels = images
+    code = "import sys, forebay\nprint(int(forebay.Dataset(sys.argv[1])[3]['label']))\n"
+    trace = tmp_path / "trace"
+    command = ["strace", "-f", "-o", str(trace), "-e", "trace=openat,fcntl,flock"]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", code, path], check=False, capture_output=True, text=True
+    )
+    if "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.stdout.split() == [str(labels[3])]
+    of_ours = [line for line in trace.read_text().splitlines() if "images.lmdb" in line]
+    assert of_ours
+    assert not [line for line in of_ours if "lock.mdb" in line or "O_CREAT" in line]
+    assert not [line for line in of_ours if "O_RDWR" in line or "O_WRONLY" in line]
+
+
+def test_mix_is_exact_seeded_and_resumable(data):
+    sizes = {"m1": 10, "m2": 35, "m3": 7}
+    for name, size in sizes.items():
+        write_lmdb(
+            data / f"{name}.lmdb",
+            ((f"{i:04d}".encode(), struct.pack("<i", i)) for i in range(size)),
+        )
+    weights = {str(data / f"{name}.lmdb"): w for name, w in (("m1", 1), ("m2", 2), ("m3", 1))}
+    options = {"batch_size": 8, "samples": 40, "codec": "raw", "schema": "x:i32[]"}
+
+    def take(mix, batches):
+        found = []
+        while len(found) < batches:
+            for batch in mix:
+                np.testing.assert_array_equal(batch["x"], batch["sample"])
+                found.append(list(zip(batch["source"].tolist(), batch["x"].tolist())))
+                if len(found) == batches:
+                    break
+        return found
+
+    mix = forebay.Mix(weights, **options)
+    assert mix.counts == [10, 20, 10]
+    assert len(mix) == 5
+    whole = take(mix, 20)
+    for epoch in range(4):
+        drawn = [s for batch in whole[5 * epoch : 5 * epoch + 5] for s in batch]
+        assert [sum(s == k for s, _ in drawn) for k in range(3)] == [10, 20, 10]
+        assert sorted(x for s, x in drawn if s == 0) == list(range(10))
+    # Samples of the larger one come equally often, to within one.
+    larger = [x for batch in whole for s, x in batch if s == 1]
+    assert set(np.bincount(larger, minlength=35)) == {2, 3}
+    assert whole[:5] != whole[5:10]
+    assert take(forebay.Mix(weights, **options), 20) == whole
+    for taken in (0, 1, 5, 7, 10):
+        first = forebay.Mix(weights, **options)
+        before = take(first, taken) if taken else []
+        resumed = forebay.Mix(weights, **options)
+        resumed.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
+        assert before + take(resumed, 20 - taken) == whole, taken
+    by_samples = {path: n for path, n in zip(weights, (3, 4, 5))}
+    assert forebay.Mix(by_samples, batch_size=4, by="samples", decode=False).counts == [3, 4, 5]
+    with pytest.raises(forebay.UsageError):
+        forebay.Mix({str(data / "m1.lmdb"): 0}, batch_size=4)
+
+
+def test_transforms_in_cpp_give_images_of_one_size(data):
+    pillow = pytest.importorskip("PIL.Image")
+    import io
+
+    rng = np.random.default_rng(8)
+    records = []
+    for i in range(20):
+        h, w = (int(x) for x in rng.integers(40, 90, 2))
+        buffer = io.BytesIO()
+        pillow.fromarray(rng.integers(0, 255, (h, w, 3), np.uint8)).save(buffer, "JPEG")
+        records.append((f"{i:03d}".encode(), buffer.getvalue()))
+    path = write_lmdb(data / "jpegs.lmdb", records)
+    options = {
+        "order": "sequential",
+        "transform": "random-resized-crop=32,flip,to-float",
+        "seed": 3,
+    }
+    once = [b["image"] for b in forebay.Loader(path, batch_size=5, **options)]
+    assert once[0].shape == (5, 3, 32, 32)
+    assert once[0].dtype == np.float32
+    again = [b["image"] for b in forebay.Loader(path, batch_size=4, **options)]
+    np.testing.assert_array_equal(np.concatenate(once), np.concatenate(again))
+    loader = forebay.Loader(path, batch_size=20, **options)
+    first, second = (np.concatenate([b["image"] for b in loader]) for _ in range(2))
+    assert not np.array_equal(first, second)  # another epoch, other crops
