@@ -44,8 +44,10 @@ class SamplesTest(CommandTest):
         self.assertGreater(len({digest for (_, sample), digest in other.items() if sample}), 20)
         seeded, _ = self.lines(data, "--batch", 4, "--epochs", 2, "--seed", 1, *steps)
         self.assertNotEqual(seeded, one)
-        self.fail("samples", data, "--batch", 4, "--transform", "crop=9", naming=("crop=9x9",))
-        self.fail("samples", data, "--batch", 4, "--transform", "flop", naming=("flop", "vflip"))
+        self.fail("samples", data, "--batch", 4, "--transform", "crop=9", code=2,
+                  naming=("crop=9x9", "u8[1x4x5]"))
+        self.fail("samples", data, "--batch", 4, "--transform", "flop", code=2,
+                  naming="flop")
 
     def test_a_bad_sample_ends_the_run_with_its_key(self):
         data = self.make({5: self.BAD[5]})
