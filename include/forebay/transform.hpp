@@ -39,7 +39,8 @@
 //
 // JPEG: where a resize shrinks by 2, 4 or 8 or more in both directions, the file is decoded at 1/2,
 // 1/4 or 1/8 of its size and resized from there; the result differs a little from that of a full
-// decode, and is as deterministic. `full-decode` turns that off. Rows below the part that is needed
+// decode, and is as deterministic. `full-decode` turns that off; files whose colors are
+// halved one way only (4:2:2, 4:1:1) are decoded in full always. Rows below the part that is needed
 // are not looked at, so damage there is not found.
 //
 // Random steps draw from the seed of a sample (Sample::seed()) alone, so a sample is augmented

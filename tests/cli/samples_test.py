@@ -32,6 +32,23 @@ class SamplesTest(CommandTest):
             del line["decoded"]
         self.assertEqual(decoded, plain)
 
+    def test_a_transform_decodes_and_depends_on_the_seed_alone(self):
+        data = self.make({})
+        steps = ("--transform", "pad=2,crop=4x4:random,flip,to-float")
+        one, _ = self.lines(data, "--batch", 4, "--epochs", 2, *steps)
+        self.assertEqual(self.lines(data, "--batch", 4, "--epochs", 2, *steps)[0], one)
+        other = {(line["epoch"], line["sample"]): line["decoded"]
+                 for line in self.lines(data, "--batch", 3, "--epochs", 2, "--order", "shuffled",
+                                        "--decode-threads", 3, *steps)[0]}
+        self.assertEqual({(line["epoch"], line["sample"]): line["decoded"] for line in one}, other)
+        self.assertGreater(len({digest for (_, sample), digest in other.items() if sample}), 20)
+        seeded, _ = self.lines(data, "--batch", 4, "--epochs", 2, "--seed", 1, *steps)
+        self.assertNotEqual(seeded, one)
+        self.fail("samples", data, "--batch", 4, "--transform", "crop=9", code=2,
+                  naming=("crop=9x9", "u8[1x4x5]"))
+        self.fail("samples", data, "--batch", 4, "--transform", "flop", code=2,
+                  naming="flop")
+
     def test_a_bad_sample_ends_the_run_with_its_key(self):
         data = self.make({5: self.BAD[5]})
         self.fail("samples", data, "--batch", 4, "--decode", "--output", self.path("lines"),

@@ -40,7 +40,7 @@ class JpegReader final : public ImageReader {
   JpegReader& operator=(const JpegReader&) = delete;
 
   ImageShape shape() const override { return shape_; }
-  unsigned most_shrink() const override { return 8; }
+  unsigned most_shrink() const override { return keeps_colors() ? 8 : 1; }
 
   void read(const Box& part, unsigned shrink, std::span<std::byte> pixels, Spare& spare) override {
     const auto row = room_in(spare, std::size_t{shape_.width} * shape_.channels);
@@ -73,6 +73,19 @@ class JpegReader final : public ImageReader {
       jpeg_destroy_decompress(&info_);
       throw;
     }
+  }
+
+  /// Where colors have fewer pixels, libjpeg shrinks them less, but only both ways at once: those of
+  /// 4:2:2 and 4:1:1 would lose what the full size has.
+  bool keeps_colors() const {
+    for (int i = 0; i < info_.num_components; ++i) {
+      const auto& component = info_.comp_info[i];
+      if (info_.max_h_samp_factor * component.v_samp_factor !=
+          info_.max_v_samp_factor * component.h_samp_factor) {
+        return false;
+      }
+    }
+    return true;
   }
 
   bool read_header() {
