@@ -41,14 +41,14 @@ def _name(path: Union[_Path, Sequence[_Path], Mapping[str, _Path]]) -> str:
 
 
 def raw_parts(parts: Sequence[str], fields: Sequence[Field]) -> dict[str, int]:
-    """Which parts of a value have no decoded field, by name; of a value without parts, all of it."""
+    """Parts of a value that have no decoded field, by name; without parts, all of it."""
     if not parts:
         return {} if fields else {"value": 0}
     decoded = {field.name.split(".", 1)[0] for field in fields}
     return {part: i for i, part in enumerate(parts) if part not in decoded}
 
 
-class Dataset(Sequence[Any]):
+class Dataset:
     """A data set to look samples up in, in this process alone: LMDB, HDF5, NumPy or records.
 
     >>> ds = forebay.Dataset("train.lmdb")
@@ -133,7 +133,7 @@ class Dataset(Sequence[Any]):
         return self._entries
 
     def keys(self) -> list[bytes]:
-        """The keys of all samples, in their order; empty where samples have none. Reads no values."""
+        """Keys of all samples, in order; empty where samples have none. Reads no values."""
         keys: list[bytes] = self._core.keys()
         return keys
 
@@ -142,7 +142,7 @@ class Dataset(Sequence[Any]):
         return bytes(self._core.key(self._checked(index)))
 
     def info(self) -> dict[str, Any]:
-        """Format, convention and why it is taken, counts, sizes, and records that are no samples."""
+        """Format, convention and why, counts, sizes, and records that are no samples."""
         told: dict[str, Any] = json.loads(self._core.info())
         return told
 

@@ -47,8 +47,8 @@ class Mix:
     Each epoch has a fixed number of samples of each data set, in random order; a data set that is
     smaller than its part is used again, one that is larger goes on in the next epoch: over the
     epochs all samples of a data set come equally often, to within one. All ranks have equal
-    batches. Batches
-    carry ``source``, the number of the data set that a sample is from, and ``sample``, its id there.
+    batches. Batches carry ``source``, the number of the data set that a sample is from, and
+    ``sample``, its id there.
 
     Args:
         datasets: From data set to weight, or samples an epoch. All must be of one format and have
@@ -114,7 +114,7 @@ class Mix:
 
         total = sum(self._counts)
         order = np.empty(total, np.int64)
-        places = _core.permute(total, _key(self._seed, 0, epoch), 0, total)
+        places: Any = _core.permute(total, _key(self._seed, 0, epoch), 0, total)
         begin = offset = 0
         for number, (size, count) in enumerate(zip(self._sizes, self._counts)):
             order[places[begin : begin + count]] = offset + self._stream(number, epoch, size, count)
@@ -126,7 +126,8 @@ class Mix:
         """``count`` samples of a data set, which goes on from epoch to epoch."""
         import numpy as np
 
-        pieces, at, end = [], epoch * count, (epoch + 1) * count
+        pieces: list[Any] = []
+        at, end = epoch * count, (epoch + 1) * count
         while at < end:
             turn, first = divmod(at, size)
             taken = min(size - first, end - at)
@@ -221,7 +222,8 @@ def _opened(each: Any) -> Dataset:
 def _one_after_the_other(parts: list[Dataset]) -> tuple[str, dict[str, Any]]:
     """The name of all as one data set, and what else says what they are."""
     first = parts[0].source
-    names, fields = [], ""
+    names: list[str] = []
+    fields = ""
     for part in parts:
         name, mark, after = part.source.path.partition("#")
         if part.source.options != first.options or (mark + after != fields and names):

@@ -72,7 +72,7 @@ def test_metadata_records_are_no_samples(data):
         loader = forebay.Loader(path, batch_size=7, decode=False, end="exact", keys=True)
         assert sorted(key for b in loader for key in b["key"]) == [key for key, _ in plain]
     wrong = write_lmdb(data / "wrong.lmdb", sorted([*plain, (b"num-samples", b"21")]))
-    with pytest.raises(forebay.Error, match="2[01].*2[01]"):
+    with pytest.raises(forebay.Error, match=r"2[01].*2[01]"):
         forebay.Dataset(wrong)
 
 
