@@ -4,7 +4,7 @@
 set -eu
 
 # One line a purpose: tools, MPI (both flavours), libraries, tests, training and demo, the modelled
-# file system of the benchmarks, reports.
+# file system of the benchmarks, reports, the Python package with what its users have beside it.
 packages="
   g++ make cmake ninja-build pkg-config ccache git
   openmpi-bin libopenmpi-dev mpich libmpich-dev
@@ -15,6 +15,8 @@ packages="
   libtorch-dev dataset-fashion-mnist
   libfuse3-dev fuse3
   python3 python3-numpy python3-h5py python3-matplotlib
+  python3-dev python3-venv python3-pip python3-torch python3-lmdb python3-mpi4py python3-pil
+  python3-pytest
 "
 
 is_installed() {

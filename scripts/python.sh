@@ -29,7 +29,7 @@ rm -rf "build/wheels-$flavour"
 
 export PATH="$venv/bin:$PATH"
 # Not from the root of the repository: what is tested is what was installed.
-(cd tests/python && "$python" -m pytest -p no:cacheprovider --color=no "$@")
+(cd tests/python && "$python" -m pytest -q -p no:cacheprovider --color=no "$@")
 "$venv/bin/mypy" --config-file pyproject.toml --python-executable "$python" -p forebay
 "$venv/bin/ruff" check
 "$venv/bin/ruff" format --check

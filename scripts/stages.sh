@@ -17,6 +17,17 @@ count_tests() {
   done < <(sed -nE 's/.*tests passed, ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$1")
 }
 
+# pytest's last line, "2 failed, 85 passed, 1 warning in 57.59s" -> adds 87 and 2.
+count_pytest() {
+  local line failed passed
+  while read -r line; do
+    failed=$(sed -nE 's/.*[^0-9]?([0-9]+) (failed|errors?).*/\1/p' <<<"$line")
+    passed=$(sed -nE 's/(.*[^0-9])?([0-9]+) passed.*/\2/p' <<<"$line")
+    tests_failed=$((tests_failed + ${failed:-0}))
+    tests_total=$((tests_total + ${failed:-0} + ${passed:-0}))
+  done < <(grep -E '^[0-9]+ (passed|failed|errors?).* in [0-9.]+s' "$1" || true)
+}
+
 # Where FOREBAY_TEST_PROGRAMS made one ctest case of a program, or of a part of it, its own cases count:
 # `count_cases DIR` with the XML files that GoogleTest has written for those that came to their end.
 count_cases() {
@@ -47,6 +58,7 @@ failed_in() {
     names+="; s/^\[  FAILED  \] (.*) \([0-9]+ ms\)$/$2: \1/p"
   fi
   sed -nE "$names" "$1"
+  sed -nE "s/^FAILED ([^ ]+).*/$2: \1/p" "$1"
 }
 
 # Runs FUNCTION in a subshell of its own; a failing stage does not keep the others from running.
@@ -62,6 +74,7 @@ stage() {
   status=${PIPESTATUS[0]}
   set -e
   count_tests "$log"
+  count_pytest "$log"
   count_cases "build/$name/test_cases"
   tell_skipped "build/$name/test_cases"
   failed_names+=$(failed_in "$log" "$name")

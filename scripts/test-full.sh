@@ -35,7 +35,14 @@ fuzz() {
   ctest --preset fuzz
 }
 
+python_package() {
+  scripts/python.sh openmpi
+  scripts/python.sh mpich
+  scripts/docs.sh
+}
+
 stage release release
+stage python python_package
 stage release-mpich mpich
 stage asan asan
 stage tsan tsan

@@ -51,7 +51,15 @@ tsan() {
   run_tests tsan
 }
 
+# The Python package, from its wheel, and the pages that document it. Compiled with the options of the
+# release stage, so most objects come from the compiler cache.
+python_package() {
+  scripts/python.sh openmpi
+  scripts/docs.sh
+}
+
 stage release release
+stage python python_package
 stage release-mpich mpich
 stage asan asan
 stage tsan tsan
