@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Checks that includes point only left: a room of src/ uses itself and the rooms before it.
 
-  core, storage, format, order, comm, read, exchange, loader, cli, train
+  core, storage, format, order, comm, read, exchange, loader, cli, train, python
                                   sync (needs core and comm alone)
 
 cli/ and train/ are programs, at the right end side by side; train/ shares how commands start and
-end, so it comes last.
+end, so it comes after. python/src, outside of src/, may use all but these two.
 
 Public headers (include/forebay/) belong to the room that implements them, never include internal
 headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/ may see MPI, and programs
@@ -23,20 +23,21 @@ NEEDS = {room: set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 NEEDS["sync"] = {"core", "comm", "sync"}
 NEEDS["train"].add("sync")
 NEEDS["cli"].add("sync")
+NEEDS["python"] = NEEDS["loader"] | {"sync", "python"}
 
 # The room behind each public header.
 PUBLIC = {
     "error": "core", "log": "core", "tensor": "core", "statistics": "core", "trace": "core",
     "placement": "core",  # plan_cores() itself is in comm
     "storage": "storage", "storage_plugin": "storage",
-    "dataset": "format", "transform": "format",
+    "dataset": "format", "packed_parts": "format", "transform": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
     "communicator": "comm", "mpi": "comm",
-    "options": "read",
+    "options": "read", "samples": "read",
     "loader": "loader",
     "graph": "sync", "parameter_server": "sync", "sync": "sync",
 }
-MAY_START_MPI = {"comm", "cli", "train"}
+MAY_START_MPI = {"comm", "cli", "train", "python"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -90,10 +91,11 @@ def check(root):
         if fault:
             faults.append(f"{path.relative_to(root)}:{number}: {include}: {fault}")
 
-    for path in sorted((root / "src").rglob("*")):
+    for path in sorted([*(root / "src").rglob("*"), *(root / "python" / "src").rglob("*")]):
         if path.suffix not in {".cc", ".hpp"}:
             continue
-        room = path.relative_to(root / "src").parts[0]
+        room, *rest = path.relative_to(root).parts
+        room = rest[0] if room == "src" else room
         if room not in NEEDS:
             faults.append(f"{path.relative_to(root)}: the folder is not a known room")
             continue
