@@ -18,12 +18,13 @@ rm -rf "$venv"
 # shellcheck disable=SC2086
 "$python" -m pip install --quiet --disable-pip-version-check $tools
 
-# In a folder of its own for each flavour; with the compiler options of the other builds, whose
-# objects are in the cache.
+# In a folder of its own for each flavour; by the compiler and with the options of the other builds,
+# whose objects are in the cache.
 rm -rf "build/wheels-$flavour"
 "$python" -m build --wheel --no-isolation --outdir "build/wheels-$flavour" \
   -C build-dir="build/wheel-$flavour" -C cmake.define.FOREBAY_MPI="$flavour" \
-  -C cmake.define.FOREBAY_WERROR=ON >"build/wheel-$flavour.log" 2>&1 ||
+  -C cmake.define.FOREBAY_WERROR=ON \
+  -C cmake.define.CMAKE_C_COMPILER=/usr/bin/cc -C cmake.define.CMAKE_CXX_COMPILER=/usr/bin/c++ >"build/wheel-$flavour.log" 2>&1 ||
   { tail -n 60 "build/wheel-$flavour.log" >&2; exit 1; }
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps build/wheels-"$flavour"/*.whl
 
