@@ -49,7 +49,9 @@ def folder(tmp_path_factory):
     train = next(code for _, code in BLOCK.findall(quickstart) if "forebay.torch" in code)
     (at / "train.py").write_text(train)
     (at / "bin").mkdir()
-    (at / "bin" / "python").symlink_to(sys.executable)
+    program = at / "bin" / "python"  # a link would lose the virtual environment
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
     return at
 
 
