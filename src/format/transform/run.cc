@@ -10,10 +10,10 @@ namespace forebay {
 namespace {
 
 /// One image on its way. Steps gather in `take_`; what cannot be gathered makes the image first.
-class Run {
+class ImageRun {
  public:
-  Run(const TransformSteps& steps, std::uint64_t seed, PixelSource& source, ElementType type,
-      Workspace& workspace)
+  ImageRun(const TransformSteps& steps, std::uint64_t seed, PixelSource& source, ElementType type,
+           Workspace& workspace)
       : steps_(steps),
         seed_(seed),
         workspace_(workspace),
@@ -133,7 +133,7 @@ class Run {
 
 void run_on(const TransformSteps& steps, PixelSource& source, ElementType type, std::uint64_t seed,
             const Field& output, std::span<std::byte> out, Workspace& workspace) {
-  Run(steps, seed, source, type, workspace).run(output, out);
+  ImageRun(steps, seed, source, type, workspace).run(output, out);
   workspace.shrink_to_limit();
 }
 
