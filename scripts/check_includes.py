@@ -29,10 +29,10 @@ PUBLIC = {
     "error": "core", "log": "core", "tensor": "core", "statistics": "core", "trace": "core",
     "placement": "core",  # plan_cores() itself is in comm
     "storage": "storage", "storage_plugin": "storage",
-    "dataset": "format",
+    "dataset": "format", "packed_parts": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
     "communicator": "comm", "mpi": "comm",
-    "options": "read",
+    "options": "read", "samples": "read",
     "loader": "loader",
     "graph": "sync", "parameter_server": "sync", "sync": "sync",
 }
