@@ -5,7 +5,7 @@
 #include "cli/loader_flags.hpp"
 #include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
-#include "read/open_access.hpp"
+#include "format/open_samples.hpp"
 #include "read/sample_set_access.hpp"
 #include "storage/url.hpp"
 
@@ -23,12 +23,18 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   app.add_option("DATASET", options.path,
                  "LMDB directory or file, or a URL of one, either with '#NAME' for a named "
-                 "database; or HDF5, .npy "
+                 "database; A,B or 'PATTERN*' for databases one behind the other, x=A&y=B beside "
+                 "each other; or HDF5, .npy "
                  "or record files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for "
                  "their fields")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
-      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}))
+      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}) |
+              CLI::Validator(
+                  [](std::string& text) {
+                    return text.find('=') == std::string::npos ? "no list of PART=CODEC" : "";
+                  },
+                  "PART=CODEC,..."))
       ->capture_default_str();
   app.add_option("--schema", options.codec.schema, "Expected fields, like image:u8[3x32x32]");
   app.add_option("--engine", options.engine, "How bytes are read: mmap or pread")
@@ -40,7 +46,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
 }
 
 bool is_sample_set(const DatasetOptions& options) {
-  return !recognize_format(options.path, options.files).empty();
+  const std::string& format = options.files.format;
+  return !(format == "auto" ? recognize_samples(options.path) : format).empty();
 }
 
 std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options) {

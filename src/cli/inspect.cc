@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
 #include "cli/inspect_samples.hpp"
 #include "cli/output.hpp"
@@ -31,6 +32,10 @@ struct Inspection {
   lmdb::DatabaseReport report;
   Fields fields;
   std::string sidecar;
+  Json convention;  ///< empty where there are no records, or it is not known
+  std::uint64_t samples = 0;
+  std::string samples_text;
+  std::string convention_problem;
 };
 
 Fields fields_of(lmdb::Database& database, const CodecOptions& options) {
@@ -60,6 +65,24 @@ std::string sidecar_state(const std::string& dataset, lmdb::Database& database) 
   }
 }
 
+/// How records make samples, and the fields of these where they are not single records.
+void look_at_samples(const DatasetOptions& options, Inspection& result) {
+  try {
+    const Samples samples = open_for_report(options);
+    result.convention = convention_json(samples);
+    result.samples = samples.entries();
+    result.samples_text = samples_text(samples);
+    if (!is_mapped(samples) || samples.entries() == 0) return;
+    result.fields = {};
+    const Codec& codec = samples.codec();
+    result.fields.codec = codec.name();
+    result.fields.schema = codec.schema();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) throw;
+    (result.convention.empty() ? result.convention_problem : result.fields.problem) = error.what();
+  }
+}
+
 Inspection look_at(const DatasetOptions& options) {
   Inspection result;
   {
@@ -70,6 +93,7 @@ Inspection look_at(const DatasetOptions& options) {
     result.sidecar = sidecar_state(options.path, database);
     database.check_unchanged();
   }
+  if (result.report.entries > 0) look_at_samples(options, result);
   return result;
 }
 
@@ -133,7 +157,12 @@ Json to_json(const Inspection& inspection) {
             {"records_per_leaf", report.records_per_leaf},
             {"read_amplification", report.read_amplification},
             {"named_databases", named},
-            {"sidecar", inspection.sidecar}};
+            {"sidecar", inspection.sidecar},
+            {"samples", inspection.samples},
+            {"convention", inspection.convention}};
+  if (!inspection.convention_problem.empty()) {
+    json["convention_problem"] = inspection.convention_problem;
+  }
   if (!inspection.fields.problem.empty()) json["fields_problem"] = inspection.fields.problem;
   if (!report.damaged_meta.empty()) json["damaged_meta"] = report.damaged_meta;
   return json;
@@ -163,6 +192,9 @@ void print_records(const Inspection& inspection) {
   print_row("keys", fmt::format("{}; {}", describe(report.keys), report.key_pattern));
   print_row("values", fmt::format("{}; {} in all", describe(report.values),
                                   human_bytes(report.values.total)));
+  print_row("samples", inspection.convention_problem.empty()
+                           ? inspection.samples_text
+                           : "not known: " + inspection.convention_problem);
   print_row("fields", describe(inspection.fields));
   print_row("records a leaf", fmt::format("{:.1f}", report.records_per_leaf));
   print_row("amplification",
@@ -234,6 +266,7 @@ void add_inspect_command(CLI::App& app) {
   add_inspect_samples_options(*sub, *samples);
   sub->callback([options, samples] {
     if (is_sample_set(*options)) return inspect_samples(*options, *samples);
+    if (names_several_databases(*options)) return inspect_databases(*options);
     inspect_dataset(*options);
   });
 }

@@ -14,6 +14,7 @@
 #include "core/number_text.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
+#include "format/convention/database_set.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/open_samples.hpp"
@@ -50,6 +51,11 @@ DatasetSize size_of_dataset(const std::string& name) {
   if (!recognize_samples(name).empty()) {
     const auto source = open_samples(name, {});
     return {source->entries(), static_cast<double>(source->sample_bytes())};
+  }
+  if (!convention::needs_no_map(name, {})) {
+    const convention::DatabaseSet set(name, {.hold = false});
+    const double bytes = static_cast<double>(set.stored_bytes());
+    return {set.samples(), bytes / static_cast<double>(std::max<std::uint64_t>(1, set.samples()))};
   }
   const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
   lmdb::Database database = lmdb::Database::open(

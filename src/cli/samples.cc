@@ -18,6 +18,7 @@
 #include "comm/trace_of_ranks.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
+#include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
 #include "storage/url.hpp"
 
@@ -36,11 +37,20 @@ struct SamplesFlags {
 
 /// Those that exist under the name of a data set, of any format.
 std::vector<std::string> files_named_by(const std::string& dataset) {
+  std::vector<std::string> files;
+  const auto add = [&files](const std::vector<std::string>& more) {
+    files.insert(files.end(), more.begin(), more.end());
+  };
+  // Where one of them fails, opening the data set says better what is wrong.
   try {
-    return find_dataset_files(dataset).files;
+    for (const std::string& database : convention::all_databases(dataset)) {
+      const std::string path = without_file_scheme(database);
+      add({path, path + "/data.mdb"});
+    }
+    add(find_dataset_files(dataset).files);
   } catch (const Error&) {
-    return {dataset};  // opening it says better what is wrong
   }
+  return files;
 }
 
 /// Opening the output for writing would empty the data that are being read.
@@ -48,9 +58,7 @@ void refuse_to_overwrite(const std::string& dataset, const std::string& output) 
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (output.empty() || !fs::exists(output, ignored)) return;
-  std::vector<std::string> files = files_named_by(dataset);
-  files.push_back(without_file_scheme(dataset) + "/data.mdb");
-  for (const std::string& data : files) {
+  for (const std::string& data : files_named_by(dataset)) {
     if (!fs::equivalent(data, output, ignored)) continue;
     throw Error(ErrorKind::usage, "the output would overwrite the data set", "name another file",
                 {.file = output});
@@ -102,7 +110,8 @@ std::string lines_of(const Loader& loader, const Batch& batch, int rank, bool de
   for (std::size_t i = 0; i < batch.samples().size(); ++i) {
     const Sample& sample = batch.samples()[i];
     const std::uint64_t fields = decoded ? digest_of_fields(loader.schema(), batch, i) : 0;
-    lines += sample_line(sample, batch.iteration(), rank, decoded ? &fields : nullptr);
+    lines +=
+        sample_line(sample, batch.iteration(), rank, decoded ? &fields : nullptr, loader.parts());
   }
   return lines;
 }
@@ -190,7 +199,8 @@ void add_samples_command(CLI::App& app) {
       "samples", "Print what each rank gets, one JSON line a sample; run it under mpirun");
   command
       ->add_option("dataset", flags->dataset,
-                   "LMDB: DIR, FILE, or either with #NAME; or HDF5, .npy or record files: FILE, "
+                   "LMDB: DIR, FILE, either with #NAME, A,B or 'PATTERN*' for several, x=A&y=B "
+                   "beside each other; or HDF5, .npy or record files: FILE, "
                    "'PATTERN*' or FILE,FILE, each with #x=NAME,y=NAME for their fields")
       ->required();
   command->add_flag("--decode", flags->loader.decode,

@@ -10,11 +10,14 @@
 
 #include "cli/at_file.hpp"
 #include "cli/commands.hpp"
+#include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/verify_mapped.hpp"
 #include "cli/verify_samples.hpp"
 #include "forebay/error.hpp"
+#include "read/mapped_access.hpp"
 
 namespace forebay {
 namespace {
@@ -155,6 +158,18 @@ void print_outcome(const Outcome& outcome, const std::string& path) {
              report.sound() ? "sound" : human_count(report.fault_count) + " faults");
 }
 
+/// The samples, where they are not simply the records of one database. What is wrong with bytes is
+/// for the walk to find, what contradicts itself is an error now.
+std::optional<Samples> mapped_samples(const DatasetOptions& options) {
+  const convention::ConventionOptions how = convention_options(options.files);
+  if (!names_several_databases(options)) {
+    lmdb::Database database = open_dataset(options);
+    if (database.entries() == 0 || convention::is_plain(database, how)) return std::nullopt;
+    if (!database.named_databases().empty()) return std::nullopt;
+  }
+  return open_for_report(options);
+}
+
 void verify_dataset(const VerifyCommand& command) {
   const std::string& path = command.dataset.path;
   const Outcome outcome = check(command);
@@ -183,6 +198,9 @@ void add_verify_command(CLI::App& app) {
   sub->callback([command] {
     if (is_sample_set(command->dataset)) {
       return verify_samples(command->dataset, command->max_faults);
+    }
+    if (const auto samples = mapped_samples(command->dataset)) {
+      return verify_mapped(command->dataset, *samples, command->max_faults);
     }
     verify_dataset(*command);
   });

@@ -12,6 +12,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
+#include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/open_samples.hpp"
@@ -40,7 +41,11 @@ void drop_caches() {
 
 std::vector<std::string> files_of(const std::string& dataset) {
   if (!recognize_samples(dataset).empty()) return find_dataset_files(dataset).files;
-  return {lmdb::resolve_dataset_path(dataset).data_file};
+  std::vector<std::string> files;
+  for (const std::string& database : convention::all_databases(dataset)) {
+    files.push_back(lmdb::resolve_dataset_path(database).data_file);
+  }
+  return files;
 }
 
 PageCache::PageCache(Communicator& comm, const Layout& layout, std::vector<std::string> files,

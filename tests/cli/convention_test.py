@@ -1,0 +1,118 @@
+"""Conventions of LMDB data sets, as the commands show and honour them, against liblmdb's records."""
+
+import json
+import unittest
+
+from command import CommandTest, png, records, write_records
+
+
+def numbered(prefix, number):
+    return b"%s%09d" % (prefix, number)
+
+
+class Conventions(CommandTest):
+    def grouped(self, count=12, name="text", counter=None):
+        pairs = [(b"num-samples", b"%d" % (count if counter is None else counter))]
+        for i in range(1, count + 1):
+            pairs += [(numbered(b"image-", i), png(3, 4, 5, bytes([i]) * 60)),
+                      (numbered(b"label-", i), b"word %d" % i)]
+        write_records(self.path(name), pairs)
+        return self.path(name)
+
+    def lines(self, *arguments):
+        text = self.succeed("samples", *arguments, "--batch", 1)
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_inspect_says_what_was_recognised_and_why(self):
+        report = self.succeed_json("inspect", self.grouped())
+        self.assertEqual(report["entries"], 25)
+        self.assertEqual(report["samples"], 12)
+        self.assertEqual(report["convention"]["name"], "grouped")
+        self.assertEqual(report["convention"]["parts"], ["image", "label"])
+        self.assertEqual(report["convention"]["metadata"],
+                         [{"key": "num-samples", "value_bytes": 2, "count": 12}])
+        self.assertEqual(report["schema"], "image:u8[3x4x5]")
+        text = self.succeed("inspect", self.path("text"))
+        for word in ["12, grouped (image, label)", "image-000000001", "image:u8[3x4x5] (parts)"]:
+            self.assertIn(word, text)
+        plain = self.succeed_json("inspect", self.path("text"), "--convention", "plain")
+        self.assertEqual((plain["samples"], plain["convention"]["name"]), (25, "plain"))
+
+    def test_samples_have_the_parts_that_liblmdb_has(self):
+        path = self.grouped()
+        sizes = {key: len(value) for key, value in records(path)}
+        lines = self.lines(path)
+        self.assertEqual([bytes.fromhex(line["key"]) for line in lines],
+                         [b"%09d" % i for i in range(1, 13)])
+        for i, line in enumerate(lines, 1):
+            self.assertEqual({name: part["bytes"] for name, part in line["parts"].items()},
+                             {"image": sizes[numbered(b"image-", i)],
+                              "label": sizes[numbered(b"label-", i)]})
+        self.assertEqual(len(self.lines(path, "--convention", "plain")), 25)
+        self.assertTrue(all("decoded" in line for line in self.lines(path, "--decode")))
+
+    def test_a_counter_that_lies_is_an_error_with_both_numbers(self):
+        path = self.grouped(counter=13)
+        for command in (["samples", path, "--batch", 4], ["verify", path]):
+            self.fail(*command, naming=["13", "12", "num-samples", "--convention plain"])
+        report = self.succeed_json("inspect", path)
+        self.assertIn("13", report["convention_problem"])
+
+    def test_verify_decodes_samples_not_counters(self):
+        path = self.grouped()
+        report = self.succeed_json("verify", path)
+        self.assertEqual((report["sound"], report["samples"], report["records"]), (True, 12, 25))
+        write_records(path, [(numbered(b"image-", 7), png(3, 4, 6, bytes(72)))])
+        result = self.run_command("verify", path, "--json")
+        self.assertEqual(result.returncode, 1)
+        faults = json.loads(result.stdout)["faults"]
+        self.assertEqual(len(faults), 1)
+        self.assertIn("000000007", faults[0])
+
+    def test_unpadded_numbers_come_in_the_order_that_is_asked_for(self):
+        write_records(self.path("d"), [(b"%d" % i, b"") for i in range(25)])
+        by_key = [bytes.fromhex(line["key"]) for line in self.lines(self.path("d"))]
+        self.assertEqual(by_key, sorted(b"%d" % i for i in range(25)))
+        by_number = self.lines(self.path("d"), "--order-by", "number")
+        self.assertEqual([bytes.fromhex(line["key"]) for line in by_number],
+                         [b"%d" % i for i in range(25)])
+
+    def test_a_list_beside_the_data_gives_the_order(self):
+        keys = [b"0003", b"0001", b"0002"]
+        write_records(self.path("x.lmdb"), [(key, png(3, 4, 5, bytes(60))) for key in keys])
+        self.write("x.lmdb/meta_info.txt", b"".join(b"%s.png (4,5,3) 1\n" % key for key in keys))
+        self.assertEqual([bytes.fromhex(line["key"]) for line in self.lines(self.path("x.lmdb"))],
+                         keys)
+        self.assertEqual(self.succeed_json("inspect", self.path("x.lmdb"))["convention"]["name"],
+                         "meta-info")
+        self.write("x.lmdb/meta_info.txt", b"".join(b"%s.png (4,9,3) 1\n" % key for key in keys))
+        self.fail("samples", self.path("x.lmdb"), "--batch", 2, naming=["4x9x3", "4x5x3"])
+
+    def test_several_databases_one_behind_the_other_and_beside_each_other(self):
+        for part in range(3):
+            write_records(self.path(f"part-{part}"),
+                          [(b"%d" % i, b"%d" % part) for i in range(part + 1)])
+        lines = self.lines(self.path("part-*"))
+        self.assertEqual([line["key"] for line in lines],
+                         ["30", "30", "31", "30", "31", "32"])
+        report = self.succeed_json("inspect", self.path("part-*"))
+        self.assertEqual((report["entries"], len(report["databases"])), (6, 3))
+        self.assertIn("part-2", self.succeed("inspect", self.path("part-*")))
+
+        write_records(self.path("lq"), [(b"a", b"1"), (b"b", b"2")])
+        write_records(self.path("gt"), [(b"a", b"three"), (b"b", b"")])
+        pair = f"lq={self.path('lq')}&gt={self.path('gt')}"
+        self.assertEqual([{name: part["bytes"] for name, part in line["parts"].items()}
+                          for line in self.lines(pair)],
+                         [{"lq": 1, "gt": 5}, {"lq": 1, "gt": 0}])
+        self.assertTrue(self.succeed_json("verify", pair)["sound"])
+        write_records(self.path("gt"), [(b"c", b"")])
+        self.fail("samples", pair, "--batch", 2, naming=["key c", "'lq'"])
+
+    def test_strategies_that_walk_say_what_else_to_do(self):
+        self.fail("samples", self.grouped(), "--batch", 4, "--strategy", "lmm", code=2,
+                  naming=["lmm", "--convention plain"])
+
+
+if __name__ == "__main__":
+    unittest.main()
