@@ -67,12 +67,14 @@ std::uint64_t Permutation::back(std::uint64_t number) const {
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t number) const {
+  if (size_ == 1) return number;  // an order that keeps all together asks this for every sample
   do number = forth(number);
   while (number >= size_);
   return number;
 }
 
 void Permutation::images(std::uint64_t first, std::span<std::uint64_t> to) const {
+  if (size_ == 1) return std::ranges::fill(to, 0);
   std::array<std::uint64_t, kLanes> left, right;
   std::uint64_t next_left = first / rights_, next_right = first % rights_;
   while (!to.empty()) {
@@ -104,6 +106,7 @@ void Permutation::images(std::uint64_t first, std::span<std::uint64_t> to) const
 }
 
 std::uint64_t Permutation::inverse(std::uint64_t number) const {
+  if (size_ == 1) return number;
   do number = back(number);
   while (number >= size_);
   return number;
