@@ -63,6 +63,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "forebay/dataset.hpp"
 

@@ -71,8 +71,9 @@ void complete(LoaderOptions& loader) {
     throw Error(ErrorKind::usage, "--batch is missing", "give the samples of a global batch");
   }
   if (loader.iterations == 0 && loader.epochs == 0) loader.epochs = 1;
-  // Nothing is decoded, so values may be anything.
-  if (loader.schema.empty() && loader.codec == "auto") loader.codec = "bytes";
+  // What is not decoded may be anything.
+  const bool any_value = loader.schema.empty() && !loader.decode;
+  if (any_value && loader.codec == "auto") loader.codec = "bytes";
 }
 
 void add_read_flags(CLI::App& command, ReadOptions& options) {
