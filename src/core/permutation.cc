@@ -74,7 +74,10 @@ std::uint64_t Permutation::operator()(std::uint64_t number) const {
 }
 
 void Permutation::images(std::uint64_t first, std::span<std::uint64_t> to) const {
-  if (size_ == 1) return std::ranges::fill(to, 0);
+  if (size_ == 1) {
+    std::ranges::fill(to, 0);
+    return;
+  }
   std::array<std::uint64_t, kLanes> left, right;
   std::uint64_t next_left = first / rights_, next_right = first % rights_;
   while (!to.empty()) {
