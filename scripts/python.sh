@@ -10,8 +10,9 @@ shift || true
 venv=$PWD/build/venv-$flavour
 python=$venv/bin/python
 
-# Everything that compiles and checks; nothing of it is needed to use the package.
-tools="nanobind>=2.4 scikit-build-core>=0.10 build mypy ruff"
+# Everything that compiles and checks; nothing of it is needed to use the package. Newer ones may find
+# other faults: raise the numbers by hand.
+tools="nanobind==3.1.0 scikit-build-core==1.1.2 build==1.6.1 mypy==2.4.1 ruff==0.17.6"
 
 rm -rf "$venv"
 /usr/bin/python3 -m venv --system-site-packages "$venv"

@@ -132,7 +132,11 @@ void add_samples(nb::module_& module) {
       .def("info", &Samples::info, nb::call_guard<nb::gil_scoped_release>())
       .def("key",
            [](const Samples& samples, std::uint64_t id) {
-             const std::string key = samples.key(id);
+             std::string key;
+             {
+               const nb::gil_scoped_release release;
+               key = samples.key(id);
+             }
              return nb::bytes(key.data(), key.size());
            })
       .def("keys", &keys_of, nb::sig("def keys(self) -> list[bytes]"))
