@@ -7,7 +7,7 @@
 venv=build/venv-docs
 if [ ! -x "$venv/bin/mkdocs" ]; then
   /usr/bin/python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check "mkdocs>=1.6,<2" "mkdocstrings[python]>=0.26"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check mkdocs==1.6.1 mkdocstrings==1.0.8 mkdocstrings-python==2.0.11
 fi
 "$venv/bin/mkdocs" build --quiet --strict
 echo "docs: open build/site/index.html"
