@@ -162,6 +162,12 @@ class EpochOrder {
 
   /// `iteration` below steps().
   Share share(int rank, std::uint64_t iteration) const;
+  /// Which delivery of what is in memory `iteration` belongs to, counted over the epoch: `reuse` of
+  /// them for each filling (a unit, a round, a window), so the remainder by `reuse` says how often
+  /// its samples were delivered before. One number for all ranks: that of the first sample that
+  /// rank 0 takes, or of its last one where it has run out. Never falls from one iteration to the
+  /// next on the ranks that have begun the epoch.
+  std::uint64_t pass(std::uint64_t iteration) const;
   /// How many draws `rank` has over all iterations.
   std::uint64_t draws(int rank) const;
   /// Draw number `draw` of `rank`, below draws(rank).

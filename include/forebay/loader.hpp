@@ -78,6 +78,13 @@ struct SkippedSample {
   std::string message;  ///< what is wrong with it
 };
 
+/// Where a batch stands among the deliveries of what is in memory (LoaderOptions::reuse): the same
+/// on all ranks. Without reuse, and in the strided order, always the first.
+struct BatchPass {
+  std::uint64_t number = 0;  ///< 0..reuse-1: how often its samples were delivered before
+  bool ends = false;         ///< the next batch belongs to another one, or to another epoch
+};
+
 /// This rank's share of one iteration. Movable; released at destruction. Release batches in the
 /// order in which they came, from the thread that uses the loader.
 class Batch {
@@ -92,6 +99,8 @@ class Batch {
   std::uint64_t iteration() const { return iteration_; }
   /// Epoch of the first sample; with a circular data set a batch may reach into the next.
   std::uint64_t epoch() const { return epoch_; }
+  /// A batch that reaches over the end of a pass counts to the one in which it begins.
+  BatchPass pass() const { return pass_; }
   /// Without those that were skipped, which leave gaps in Sample::position.
   std::span<const Sample> samples() const { return samples_; }
   /// The decoded field number `index` of all samples(), one after the other: samples().size() *
@@ -115,6 +124,7 @@ class Batch {
   std::shared_ptr<const DecodedArrays> arrays_;       ///< null when nothing was decoded
   std::uint64_t iteration_ = 0;
   std::uint64_t epoch_ = 0;
+  BatchPass pass_;
 };
 
 /// Thread-safety: one thread at a time. Helper threads are the loader's own affair.

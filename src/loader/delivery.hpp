@@ -17,6 +17,7 @@ struct Delivery {
   /// Samples that could not wait in the stage for the rest of their batch.
   std::vector<std::unique_ptr<std::byte[]>> copies;
   std::uint64_t iteration = 0;
+  BatchPass pass;
   std::uint64_t epochs_done = 0;  ///< once it is delivered
   /// Of the samples; null when they are delivered as stored.
   std::shared_ptr<const DecodedArrays> arrays = {};

@@ -127,6 +127,14 @@ bool EpochPipeline::more() {
   return true;
 }
 
+BatchPass EpochPipeline::pass() const {
+  if (options_.reuse == 1) return {};
+  const EpochOrder& order = epoch_->order;
+  const std::uint64_t pass = order.pass(step_);
+  return {.number = pass % options_.reuse,
+          .ends = step_ + 1 == order.steps() || order.pass(step_ + 1) != pass};
+}
+
 Sample EpochPipeline::sample_of(const Draw& drawn) const {
   const EpochOrder& order = epoch_->order;
   return {.id = drawn.sample,

@@ -22,6 +22,7 @@ class EpochPipeline : public Pipeline {
   virtual void plan(const OrderOptions& order) = 0;
 
   bool more() override;
+  BatchPass pass() const override;
   std::string order_text() const override;
   void complete(ReaderSite& site) const override { site.keep_bytes = keep_bytes_; }
 

@@ -13,7 +13,8 @@ Batch::Batch(Batch&& other) noexcept
       copies_(std::exchange(other.copies_, {})),
       arrays_(std::move(other.arrays_)),
       iteration_(other.iteration_),
-      epoch_(other.epoch_) {}
+      epoch_(other.epoch_),
+      pass_(other.pass_) {}
 
 Batch& Batch::operator=(Batch&& other) noexcept {
   if (this == &other) return *this;
@@ -24,6 +25,7 @@ Batch& Batch::operator=(Batch&& other) noexcept {
   arrays_ = std::move(other.arrays_);
   iteration_ = other.iteration_;
   epoch_ = other.epoch_;
+  pass_ = other.pass_;
   return *this;
 }
 
@@ -75,6 +77,7 @@ std::optional<Batch> Loader::next() {
   batch.samples_ = std::move(delivery->samples);
   batch.copies_ = std::move(delivery->copies);
   batch.epoch_ = delivery->epoch;
+  batch.pass_ = delivery->pass;
   batch.pipeline_ = pipeline_;
   return batch;
 }

@@ -92,7 +92,9 @@ std::optional<Delivery> Pipeline::take_now() {
 }
 
 Delivery Pipeline::take_next() {
+  const BatchPass pass = this->pass();
   Delivery delivery = take();
+  delivery.pass = pass;
   delivery.iteration = iteration_++;
   delivery.epochs_done = epochs_done();
   held_.push_back({.iteration = delivery.iteration, .from = delivery.from});

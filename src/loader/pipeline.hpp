@@ -110,6 +110,8 @@ class Pipeline : private BatchSource {
   /// Throws usage when buffers that the next iteration needs are held.
   virtual void require_free_buffers() const = 0;
   virtual Delivery take() = 0;
+  /// Of the next iteration. After more().
+  virtual BatchPass pass() const { return {}; }
   /// What the next iteration needs is published from here on,
   virtual std::uint64_t needed() const = 0;
   /// and up to here; take() does not wait when that is. Nothing where it cannot be told: then no

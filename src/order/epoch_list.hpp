@@ -22,6 +22,9 @@ class EpochList {
   virtual std::uint64_t size() const = 0;
   /// The sample at `position` below size().
   virtual std::uint64_t sample(std::uint64_t position) const = 0;
+  /// The number of the pass that `position` belongs to, counted over the epoch: `reuse` of them for
+  /// each filling of what is in memory.
+  virtual std::uint64_t pass_of(std::uint64_t position) const = 0;
   /// The samples at the positions from `first` on, one for each place of `to`.
   virtual void samples(std::uint64_t first, std::span<std::uint64_t> to) const;
   /// For those who begin the epoch.

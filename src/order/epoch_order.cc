@@ -74,6 +74,13 @@ Share EpochOrder::share(int rank, std::uint64_t iteration) const {
           .valid = std::min(most, own - std::min(first, own))};
 }
 
+std::uint64_t EpochOrder::pass(std::uint64_t iteration) const {
+  const std::uint64_t own = parts_->dealt.own(0);
+  if (own == 0) return 0;
+  const std::uint64_t first = std::min(share(0, iteration).first, own - 1);
+  return parts_->list->pass_of(parts_->dealt.position(0, first));
+}
+
 Draw EpochOrder::draw(int rank, std::uint64_t draw) const {
   const std::uint64_t position = parts_->dealt.position(rank, draw);
   return {.sample = parts_->list->sample(position),

@@ -89,6 +89,11 @@ std::uint64_t GroupedList::sample(std::uint64_t position) const {
   return units_.samples(from.slot).first + from.offset;
 }
 
+std::uint64_t GroupedList::pass_of(std::uint64_t position) const {
+  const std::uint64_t slot = units_.slot_at(position / reuse_);
+  return slot * reuse_ + (position - reuse_ * units_.begin(slot)) / units_.size(slot);
+}
+
 // Units that others hold are not there for those who take over an epoch, or repeat.
 bool GroupedList::loads_singly(const DealtEpoch& dealt, int rank, std::uint64_t draw) const {
   return across_ranks() && (dealt.resumed() || draw >= dealt.own(rank));

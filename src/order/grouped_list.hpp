@@ -19,6 +19,7 @@ class GroupedList final : public EpochList {
 
   std::uint64_t size() const override { return reuse_ * units_.begin(units_.units()); }
   std::uint64_t sample(std::uint64_t position) const override;
+  std::uint64_t pass_of(std::uint64_t position) const override;
   Deal deal(int ranks, std::uint64_t batch) const override;
   Buffer buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
   Place place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;

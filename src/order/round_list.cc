@@ -51,7 +51,8 @@ RoundList::Pass RoundList::pass(std::uint64_t position) const {
   const std::uint64_t pass = place / samples.count;
   return {.samples = samples,
           .order = Permutation(samples.count, mix_key({key_, round, pass})),
-          .place = place % samples.count};
+          .place = place % samples.count,
+          .number = round * reuse_ + pass};
 }
 
 RoundList::Origin RoundList::origin(std::uint64_t place) const {

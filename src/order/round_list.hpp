@@ -22,6 +22,7 @@ class RoundList final : public EpochList {
 
   std::uint64_t size() const override { return reuse_ * units_.begin(units_.units()); }
   std::uint64_t sample(std::uint64_t position) const override;
+  std::uint64_t pass_of(std::uint64_t position) const override { return pass(position).number; }
   void samples(std::uint64_t first, std::span<std::uint64_t> to) const override;
   Buffer buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
   Place place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const override;
@@ -40,7 +41,8 @@ class RoundList final : public EpochList {
   struct Pass {
     Run samples;  ///< of the round
     Permutation order;
-    std::uint64_t place;  ///< the position in it
+    std::uint64_t place;   ///< the position in it
+    std::uint64_t number;  ///< counted over the epoch
   };
 
   std::uint64_t rounds() const { return (units_.units() - 1) / units_a_round_ + 1; }

@@ -17,6 +17,18 @@ WindowList::WindowList(const OrderOptions& options, std::uint64_t samples, std::
       scope_(options.reuse_scope),
       ranks_per_node_(options.ranks_per_node > 0 ? options.ranks_per_node : options.ranks) {}
 
+// What is left behind the last whole batch counts as a window of its own.
+std::uint64_t WindowList::pass_of(std::uint64_t position) const {
+  const std::uint64_t full = samples_ / batch_ * batch_, in_window = window_ * batch_;
+  if (position >= reuse_ * full) {
+    const std::uint64_t windows = (full + in_window - 1) / in_window;
+    return windows * reuse_ + (position - reuse_ * full) / (samples_ - full);
+  }
+  const std::uint64_t window = position / reuse_ / in_window;
+  const std::uint64_t first = window * in_window, count = std::min(in_window, full - first);
+  return window * reuse_ + (position - reuse_ * first) / count;
+}
+
 std::uint64_t WindowList::first_pass(std::uint64_t position) const {
   const std::uint64_t full = samples_ / batch_ * batch_;
   if (position >= reuse_ * full) return full + (position - reuse_ * full) % (samples_ - full);

@@ -22,6 +22,7 @@ class WindowList : public EpochList {
   std::uint64_t sample(std::uint64_t position) const final {
     return plain(reuse_ > 1 ? first_pass(position) : position);
   }
+  std::uint64_t pass_of(std::uint64_t position) const final;
   Buffer buffer(const DealtEpoch& dealt, int rank, std::uint64_t draw) const final;
   Place place(const DealtEpoch& dealt, int rank, std::uint64_t draw) const final;
 

@@ -15,6 +15,14 @@ void GrowthOptions::validate() const {
     throw Error(ErrorKind::usage, "the gain at which batches grow is no number",
                 "give the accuracy that an iteration should gain, such as --grow-batch 1e-5");
   }
+  if (reused && !(*reused > 0 && *reused < 1)) {
+    throw Error(ErrorKind::usage, fmt::format("{} is no part of reused samples", *reused),
+                "give --grow-reused a number between 0 and 1, such as 0.5");
+  }
+  if (reused && threshold) {
+    throw Error(ErrorKind::usage, "batches grow by tests or by reused samples, not both",
+                "give --grow-batch or --grow-reused");
+  }
   if (limit == 0 || limit > kMost) {
     throw Error(ErrorKind::usage, fmt::format("batches cannot grow {} times", limit),
                 fmt::format("give --grow-limit 1 to {}", kMost));
@@ -35,6 +43,24 @@ bool take_test(GrowthState& state, const GrowthOptions& options, double accuracy
   return true;
 }
 
+std::uint64_t sawtooth_factor(const GrowthOptions& options, std::uint64_t pass) {
+  std::uint64_t factor = 1;
+  for (std::uint64_t p = 1; p <= pass && factor <= options.limit / 2; ++p) {
+    const double reused = static_cast<double>(p) / static_cast<double>(p + 1);
+    if (reused >= *options.reused) factor *= 2;
+  }
+  return factor;
+}
+
+bool take_pass(GrowthState& state, const GrowthOptions& options, std::uint64_t pass,
+               std::uint64_t iteration) {
+  const std::uint64_t factor = options.reused ? sawtooth_factor(options, pass) : state.factor;
+  if (factor == state.factor) return false;
+  state.factor = factor;
+  state.grown_at = iteration;
+  return true;
+}
+
 double rate_factor(const GrowthState& state, const GrowthOptions& options,
                    std::uint64_t iteration) {
   const auto factor = static_cast<double>(state.factor);
@@ -42,6 +68,12 @@ double rate_factor(const GrowthState& state, const GrowthOptions& options,
   if (state.factor == 1 || since >= options.warmup) return factor;
   const double climbed = static_cast<double>(since) / static_cast<double>(options.warmup);
   return factor / 2 * (1 + climbed);
+}
+
+double rate_factor(const GrowthState& state, const GrowthOptions& options, std::uint64_t iteration,
+                   double part) {
+  const double whole = rate_factor(state, options, iteration);
+  return part < 1 ? std::max(1.0, whole * part) : whole;
 }
 
 }  // namespace forebay

@@ -113,7 +113,10 @@ std::uint64_t BatchReader::targets() const { return target_field().elements(); }
 bool BatchReader::next() {
   release();
   batch_ = loader_.next();
-  if (batch_) ++next_iteration_;
+  if (batch_) {
+    ++next_iteration_;
+    pass_ = batch_->pass();
+  }
   return batch_.has_value();
 }
 

@@ -48,6 +48,8 @@ class BatchReader {
   /// Waits for the next batch; false after the last. Collective. Throws corrupt for values that do
   /// not decode, naming sample and key.
   bool next();
+  /// Of the last batch that next() gave, also once it is released.
+  BatchPass pass() const { return pass_; }
   /// Gives the batch back, whose buffer others may be waiting for.
   void release() { batch_.reset(); }
   /// Makes labels or targets of the batch. Throws unsupported for labels outside [0, classes),
@@ -78,6 +80,7 @@ class BatchReader {
   std::size_t input_ = 0;  ///< number of the field
   std::size_t target_ = 0;
   std::optional<Batch> batch_;
+  BatchPass pass_;
   std::vector<std::int64_t> labels_;
   std::vector<float> targets_;
   std::uint64_t next_iteration_ = 0;

@@ -123,6 +123,12 @@ void add_growth_flags(CLI::App& command, TrainFlags& flags) {
                   "less accuracy than this, such as 1e-5")
       ->group(group);
   command
+      .add_option("--grow-reused", flags.run.growth.reused,
+                  "With --reuse: double batch and learning rate with each pass over the data in "
+                  "memory in which at least this part is reused (pass p: p of p + 1), such as "
+                  "0.5, and start small again when other data are read")
+      ->group(group);
+  command
       .add_option("--grow-limit", flags.run.growth.limit,
                   "Largest batch, times the first (default 16)")
       ->group(group);

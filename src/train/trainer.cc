@@ -72,7 +72,23 @@ void Trainer::together(const std::function<void()>& steps) {
   }
 }
 
+void Trainer::require_reuse() const {
+  if (!growing_by_pass()) return;
+  if (options_.loader.reuse == 1) {
+    throw Error(ErrorKind::usage,
+                "batches grow with each pass over data in memory, of which one "
+                "is all there is",
+                "give --reuse 2 or more");
+  }
+  if (options_.gradients.strategy == GradientStrategy::servers) {
+    throw Error(ErrorKind::usage,
+                "parameter servers need to know beforehand what an iteration takes",
+                "choose another --sync with --grow-reused");
+  }
+}
+
 void Trainer::open(const NetworkFactory& factory) {
+  require_reuse();
   if (!options_.trace.empty()) trace_.emplace(comm_->rank());
   if (options_.resume) find_checkpoint();
   open_data_sets();
@@ -123,7 +139,8 @@ void Trainer::open_data_sets() {
 
 // An iteration at the end of an epoch may take fewer. 0: no end.
 std::uint64_t Trainer::batches_at_most(std::uint64_t iterations) const {
-  const std::uint64_t each = options_.accumulate * (growing() ? options_.growth.limit : 1);
+  const std::uint64_t each =
+      options_.accumulate * (growing() || growing_by_pass() ? options_.growth.limit : 1);
   return iterations > UINT64_MAX / each ? 0 : iterations * each;
 }
 
@@ -205,7 +222,8 @@ TrainingState Trainer::state() {
 RunTime Trainer::now() const {
   return {.iteration = progress_.iteration,
           .epoch = progress_.epoch,
-          .rate_factor = rate_factor(progress_.growth, options_.growth, progress_.iteration)};
+          .rate_factor =
+              rate_factor(progress_.growth, options_.growth, progress_.iteration, part_taken())};
 }
 
 std::uint64_t Trainer::epochs_wanted() const {
@@ -280,7 +298,7 @@ bool Trainer::compute() {
   samples_ = 0;
   network_->loss() = 0;
   do {
-    if (!next_batch()) return batches_ > 1;
+    if (!next_batch()) return --batches_ > 0;
     learn();
     training_set_->release();
   } while (!iteration_has_all());
@@ -294,11 +312,12 @@ bool Trainer::next_batch() {
   ++batches_;
   if (!training_set_->next()) return false;
   ++progress_.batches;
+  if (batches_ == 1) grow_by_pass();
   return true;
 }
 
 bool Trainer::iteration_has_all() const {
-  return batches_ >= batches_of_iteration() ||
+  return batches_ >= batches_of_iteration() || (growing_by_pass() && training_set_->pass().ends) ||
          training_set_->loader().epochs_done() > progress_.epoch;
 }
 
@@ -414,15 +433,30 @@ void Trainer::grow() {
   if (!growing()) return;
   const double accuracy = last_test_->accuracy.value();
   if (!take_test(progress_.growth, options_.growth, accuracy, progress_.iteration)) return;
+  collectively(*comm_, [&] { log_growth(); });
+}
+
+/// The first batch of an iteration says how many it takes.
+void Trainer::grow_by_pass() {
+  if (!growing_by_pass()) return;
+  const std::uint64_t pass = training_set_->pass().number;
+  if (take_pass(progress_.growth, options_.growth, pass, progress_.iteration)) log_growth();
+}
+
+void Trainer::log_growth() {
+  if (!leads()) return;
   const GrowthRecord record{.iteration = progress_.iteration,
                             .batch = options_.loader.batch * batches_of_iteration()};
-  collectively(*comm_, [&] {
-    if (leads()) log_->write(to_json(record));
-  });
-  if (leads()) {
-    log_message(LogLevel::info,
-                fmt::format("iteration {}: the batch grows to {}", record.iteration, record.batch));
-  }
+  log_->write(to_json(record));
+  const LogLevel level = growing_by_pass() ? LogLevel::debug : LogLevel::info;
+  log_message(level,
+              fmt::format("iteration {}: the batch is {} now", record.iteration, record.batch));
+}
+
+/// Of the batches of this iteration; where passes end, there are fewer.
+double Trainer::part_taken() const {
+  if (!growing_by_pass()) return 1;
+  return static_cast<double>(batches_) / static_cast<double>(batches_of_iteration());
 }
 
 // The test set is circular too, so any N positions in a row hold each of its samples once: the

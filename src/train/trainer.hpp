@@ -94,6 +94,7 @@ class Trainer {
   TrainReport run();
 
  private:
+  void require_reuse() const;
   void open(const NetworkFactory& factory);
   void find_checkpoint();
   void open_data_sets();
@@ -115,6 +116,8 @@ class Trainer {
   void begin_stretch();
   void finish_epoch();
   void grow();
+  void grow_by_pass();
+  void log_growth();
   TestScore test();
   void save();
   TrainReport report();
@@ -125,6 +128,7 @@ class Trainer {
   std::uint64_t batches_of_iteration() const {
     return options_.accumulate * progress_.growth.factor;
   }
+  double part_taken() const;
   std::uint64_t batches_at_most(std::uint64_t iterations) const;
   RunTime now() const;
   TrainingState state();
@@ -134,6 +138,7 @@ class Trainer {
   PhaseTimer timer(Phase phase) { return {breakdown_, phase, trace(), progress_.iteration}; }
   Trace* trace() { return trace_ ? &*trace_ : nullptr; }
   bool growing() const { return options_.growth.threshold.has_value(); }
+  bool growing_by_pass() const { return options_.growth.reused.has_value(); }
   bool leads() const { return comm_->rank() == 0; }
 
   std::shared_ptr<Communicator> comm_;

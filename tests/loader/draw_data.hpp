@@ -53,6 +53,11 @@ class DrawData {
     const Share share = order.share(rank, step);
     ASSERT_EQ(batch.epoch(), order.epoch());
     ASSERT_EQ(batch.samples().size(), share.count);
+    const bool reused = order.options().reuse > 1;
+    const std::uint64_t pass = reused ? order.pass(step) : 0;
+    ASSERT_EQ(batch.pass().number, pass % order.options().reuse);
+    ASSERT_EQ(batch.pass().ends,
+              reused && (step + 1 == order.steps() || order.pass(step + 1) != pass));
     for (std::uint64_t k = 0; k < share.count; ++k) {
       const Draw draw = order.draw(rank, share.first + k);
       const Sample& sample = batch.samples()[k];
