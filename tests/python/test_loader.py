@@ -298,3 +298,34 @@ def test_memory_stays_within_its_budget(data):
             for _ in loader:
                 after = sum(map(resident, ("RssAnon", "RssFile", "RssShmem")))
                 assert after < before + budget + (64 << 20)
+
+
+def test_a_batch_larger_than_the_data_set(data):
+    path = write_lmdb(data / "three.lmdb", ((f"{i}".encode(), bytes([i])) for i in range(3)))
+    for end, sizes, real in (("exact", [3], 3), ("pad", [8], 3), ("wrap", [8], 3)):
+        loader = forebay.Loader(path, batch_size=8, decode=False, end=end)
+        assert len(loader) == 1
+        batches = list(loader)
+        assert [len(b["sample"]) for b in batches] == sizes
+        assert sorted(batches[0]["sample"][~batches[0]["padded"]]) == [0, 1, 2]
+        assert int((~batches[0]["padded"]).sum()) == real
+    with pytest.raises(forebay.UsageError):
+        forebay.Loader(path, batch_size=8, decode=False, end="drop")
+
+
+def test_many_small_files_under_a_small_limit_of_handles(data, tmp_path):
+    """1,000 arrays as one data set in a process that may open 256 files."""
+    import resource
+
+    for i in range(1000):
+        np.save(tmp_path / f"{i:04d}.npy", np.full((2, 3), i, np.int32))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        seen = set()
+        for batch in forebay.Loader(f"{tmp_path}/*.npy", batch_size=100, end="exact"):
+            np.testing.assert_array_equal(batch["data"][:, 0], batch["sample"] // 2)
+            seen.update(batch["sample"].tolist())
+        assert seen == set(range(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
