@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "format/convention/layout.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/verify.hpp"
 #include "tests/support/unmapped_file.hpp"
@@ -58,6 +59,20 @@ void seek(lmdb::Tree& tree, std::span<const std::byte> bytes) {
   }
 }
 
+/// Conventions give maps of as many samples a part, whose records exist.
+void find_convention(lmdb::Database& database) {
+  convention::KeyLook look = convention::look_at_keys(database);
+  attempt([&] { convention::number_metadata(database, look.metadata); });
+  attempt([&] { convention::order_by_number(database, look.metadata); });
+  if (!convention::looks_grouped(look, true)) return;
+  const convention::Layout layout = convention::lay_out_groups(database, look);
+  for (const convention::LayoutPart& part : layout.parts) {
+    if (part.records.samples() != layout.samples()) std::abort();
+    if (layout.samples() == 0) continue;
+    if (part.records.record(layout.samples() - 1) >= database.entries()) std::abort();
+  }
+}
+
 void use(const std::shared_ptr<const File>& file, std::span<const std::byte> bytes) {
   const auto snapshot = std::make_shared<const lmdb::Snapshot>(file);
   lmdb::Database database = lmdb::Database::open(snapshot, {}, true);
@@ -65,6 +80,7 @@ void use(const std::shared_ptr<const File>& file, std::span<const std::byte> byt
   attempt([&] { walk_back(database.tree()); });
   attempt([&] { seek(database.tree(), bytes); });
   attempt([&] { lmdb::inspect(database); });
+  attempt([&] { find_convention(database); });
   attempt([&] {
     std::uint64_t total = 0;
     lmdb::verify(database, {}, [&](const Record& record) { total += sum(record.value); });

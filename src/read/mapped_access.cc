@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/values.hpp"
+#include "core/log.hpp"
 #include "format/codec/parts_codec.hpp"
 #include "read/extent_reader.hpp"
 #include "storage/joined_file.hpp"
@@ -50,6 +51,10 @@ void MappedAccess::locate(const ReadSetup& setup, const LocatingRanks& ranks) {
   std::vector<convention::IndexedRecords> indexes;
   for (std::size_t d = 0; d < databases; ++d) locate_database(setup, ranks, d, indexes);
   if (!set_) return;
+  if (ranks.world.rank() == 0) {
+    log(LogLevel::info, "{}: {} samples, {}: {}", path_, set_->samples(),
+        set_->convention().text(), set_->convention().databases()[0].why);
+  }
   index_ = std::make_unique<convention::MappedIndex>(set_->shared_convention(), std::move(indexes));
 }
 

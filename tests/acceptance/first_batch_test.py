@@ -87,7 +87,7 @@ class FirstBatch(launch.AcceptanceCase):
             for strategy in STRATEGIES:
                 with self.subTest(data=name, strategy=strategy):
                     reads = self.reads(path, "--strategy", strategy, "--engine", "pread",
-                                       "--gap-bytes", 0)
+                                       "--gap-bytes", 0, "--convention", "plain")
                     self.assertEqual({read.file for read in reads}, {data, sidecar})
                     of_sidecar = [read.length for read in reads if read.file == sidecar]
                     self.assertEqual(sum(of_sidecar), os.path.getsize(sidecar))
@@ -96,6 +96,19 @@ class FirstBatch(launch.AcceptanceCase):
                     self.assertLessEqual({page for page, kind in kinds.items() if kind == META},
                                          {0, 1})
                     self.assert_few(path, [kind for kind in kinds.values() if kind != META])
+
+    @unittest.skipUnless(shutil.which("strace"), "needs strace")
+    def test_recognising_a_convention_looks_at_both_ends(self):
+        """The pages on the way to the first and the last key, and nothing else beside the batch."""
+        path = self.packed("small", "1x2x2", MANY)
+        data = os.path.join(path, "data.mdb")
+        arguments = ("--engine", "pread", "--gap-bytes", 0)
+        pages = [set(self.pages_of(data, [read for read in self.reads(path, *more, *arguments)
+                                          if read.file == data]).items())
+                 for more in (("--convention", "plain"), ())]
+        depth = json.loads(launch.run("inspect", path, "--json", timeout=3600).out)["depth"]
+        together = 4  # pages that are read with one
+        self.assertLessEqual(len(pages[1] - pages[0]), 2 * depth * together)
 
     def assert_few(self, path, kinds):
         """As many leaves and runs as the batch lies on."""

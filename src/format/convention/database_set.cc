@@ -56,6 +56,9 @@ bool needs_no_map(const std::string& text, const ConventionOptions& options) {
   if (list.size() > 1 || list[0].paths.size() > 1) return false;
   // A pattern may stand for a single database whose name only it tells.
   if (list[0].paths[0] != text) return false;
+  // Asked for, it is so, and opening reads nothing for it.
+  const bool asked = options.convention == ConventionName::plain;
+  if (asked && options.order_by == KeyOrder::key) return true;
   lmdb::Database database = lmdb::Database::open_unheld(text, Engine::pread);
   return is_plain(database, options);
 }
