@@ -29,6 +29,13 @@ std::uint64_t even_root(std::uint64_t size) {
   return root + root % 2;
 }
 
+/// The upper 40 bits of the hash of `half`, scaled to 0..below-1: both factors' product fits, and
+/// no value is more likely than another by more than 2^-15 of it. No member, so that it is inlined:
+/// in a shared library others could replace members, and each number would pay for eight calls.
+std::uint64_t keyed(std::uint64_t key, unsigned round, std::uint64_t half, std::uint64_t below) {
+  return (mix(key + round * kGolden + half) >> 24) * below >> 40;
+}
+
 }  // namespace
 
 Permutation::Permutation(std::uint64_t size, std::uint64_t key)
@@ -38,18 +45,12 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t key)
       rights_((size + lefts_ - 1) / lefts_),
       rounds_(2 * (size < kFew ? kPairsForFew : kPairs)) {}
 
-// The upper 40 bits of the hash, scaled to 0..below-1: both factors' product fits, and no value is
-// more likely than another by more than 2^-15 of it.
-std::uint64_t Permutation::hash(unsigned round, std::uint64_t half, std::uint64_t below) const {
-  return (mix(key_ + round * kGolden + half) >> 24) * below >> 40;
-}
-
 std::uint64_t Permutation::forth(std::uint64_t number) const {
   std::uint64_t left = number / rights_, right = number % rights_;
   for (unsigned round = 0; round < rounds_; round += 2) {
-    left += hash(round, right, lefts_);
+    left += keyed(key_, round, right, lefts_);
     if (left >= lefts_) left -= lefts_;
-    right += hash(round + 1, left, rights_);
+    right += keyed(key_, round + 1, left, rights_);
     if (right >= rights_) right -= rights_;
   }
   return left * rights_ + right;
@@ -58,9 +59,9 @@ std::uint64_t Permutation::forth(std::uint64_t number) const {
 std::uint64_t Permutation::back(std::uint64_t number) const {
   std::uint64_t left = number / rights_, right = number % rights_;
   for (unsigned round = rounds_; round > 0; round -= 2) {
-    const std::uint64_t off_right = hash(round - 1, left, rights_);
+    const std::uint64_t off_right = keyed(key_, round - 1, left, rights_);
     right = right >= off_right ? right - off_right : right + rights_ - off_right;
-    const std::uint64_t off_left = hash(round - 2, right, lefts_);
+    const std::uint64_t off_left = keyed(key_, round - 2, right, lefts_);
     left = left >= off_left ? left - off_left : left + lefts_ - off_left;
   }
   return left * rights_ + right;
@@ -91,11 +92,11 @@ void Permutation::images(std::uint64_t first, std::span<std::uint64_t> to) const
     }
     for (unsigned round = 0; round < rounds_; round += 2) {
       for (std::size_t i = 0; i < kLanes; ++i) {
-        left[i] += hash(round, right[i], lefts_);
+        left[i] += keyed(key_, round, right[i], lefts_);
         if (left[i] >= lefts_) left[i] -= lefts_;
       }
       for (std::size_t i = 0; i < kLanes; ++i) {
-        right[i] += hash(round + 1, left[i], rights_);
+        right[i] += keyed(key_, round + 1, left[i], rights_);
         if (right[i] >= rights_) right[i] -= rights_;
       }
     }

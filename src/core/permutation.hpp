@@ -39,7 +39,6 @@ class Permutation {
  private:
   std::uint64_t forth(std::uint64_t number) const;
   std::uint64_t back(std::uint64_t number) const;
-  std::uint64_t hash(unsigned round, std::uint64_t half, std::uint64_t below) const;
 
   std::uint64_t size_;
   std::uint64_t key_;
