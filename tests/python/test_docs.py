@@ -58,6 +58,19 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_runs(page, folder):
     pytest.importorskip("torch")
+    _run(page, folder)
+
+
+def test_every_block_of_the_page_on_tensorflow_runs(folder):
+    pytest.importorskip("tensorflow")
+    import forebay.tf
+
+    if not forebay.tf._deepio._LIBRARY.exists():
+        pytest.skip("built without tensorflow")
+    _run("python/tensorflow.md", folder)
+
+
+def _run(page, folder):
     text = (DOCS / page).read_text()
     blocks = BLOCK.findall(text)
     assert blocks, "the page has no code"

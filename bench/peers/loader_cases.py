@@ -1,0 +1,82 @@
+"""The cases of bench/peers/loaders.py: what is stored, how it is delivered, and to whom."""
+
+import dataclasses
+
+BATCH = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One table of the results."""
+    name: str
+    data: str  # small, large or jpeg
+    title: str
+    shuffled: bool = True
+    cold: bool = False
+    batch: int = BATCH
+    most: int = 0  # samples of a run; 0: whole epochs, as many as fit into the time
+
+
+CASES = (
+    Case("small-sequential", "small", "3,072-byte images, sequential, warm", shuffled=False),
+    Case("small-shuffled", "small", "3,072-byte images, shuffled, warm"),
+    Case("small-shuffled-cold", "small", "3,072-byte images, shuffled, cold", cold=True,
+         most=16_384),
+    Case("large-shuffled", "large", "192 KiB arrays, shuffled, warm", batch=32),
+    Case("jpeg", "jpeg", "JPEG 500x375, random-resized-crop to 224, normalized float32, shuffled, "
+         "warm", batch=64),
+)
+
+#: Shapes and numbers of samples; --quick divides the numbers by 16.
+DATA = {"small": ((3, 32, 32), 65_536), "large": ((3, 256, 256), 2_048), "jpeg": (None, 1_024)}
+
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+SIDE = 224
+
+RAW = ("small", "large")
+#: Each peer: the virtual environment it runs in, and the data that it has code for. A name ends in
+#: the number of its worker processes, where it has some.
+PEERS = {
+    "forebay": ("forebay", ("small", "large", "jpeg")),
+    "py-lmdb 0": ("torch", ("small", "large", "jpeg")),
+    "py-lmdb 2": ("torch", ("small", "large", "jpeg")),
+    "py-lmdb 4": ("torch", ("small", "large", "jpeg")),
+    "h5py 0": ("torch", RAW),
+    "h5py 2": ("torch", RAW),
+    "h5py 4": ("torch", RAW),
+    "webdataset 0": ("webdataset", RAW),
+    "webdataset 2": ("webdataset", ("small", "large", "jpeg")),
+    "tf.data": ("tensorflow", ("small", "large", "jpeg")),
+    "streaming 0": ("streaming", RAW),
+    "streaming 2": ("streaming", ("small", "large", "jpeg")),
+    "grain": ("grain", RAW),
+    "spdl": ("spdl", RAW),
+}
+
+#: What each environment gets from PyPI, beside Debian's torch, torchvision, h5py, lmdb and PIL.
+#: Each is one of its own: what they need of NumPy and protobuf differs.
+PACKAGES = {
+    "forebay": (),
+    "torch": (),
+    "webdataset": ("webdataset",),
+    "tensorflow": ("tensorflow-cpu",),
+    "streaming": ("mosaicml-streaming",),
+    "grain": ("grain", "array-record"),
+    "spdl": ("spdl",),
+    "ffcv": ("ffcv",),
+}
+
+#: Where a part of the data has been left out: cold reading by those whose files are read forward,
+#: and by more than one number of workers, says nothing more.
+NOT_COLD = ("webdataset 0", "webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "streaming 0")
+
+
+def peers_of(case):
+    return [peer for peer, (_, data) in PEERS.items()
+            if case.data in data and not (case.cold and peer in NOT_COLD)]
+
+
+def workers_of(peer):
+    last = peer.split()[-1]
+    return int(last) if last.isdigit() else 0

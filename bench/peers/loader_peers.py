@@ -1,0 +1,296 @@
+"""The loaders: for each, a function that opens its data and gives epochs of (labels, images).
+
+open_peer(peer, case, folder) -> epoch(number) -> iterator of (labels int32 [b], images), where images
+are uint8 [b, ...] as they were stored, or for JPEG files float32 [b, 3, 224, 224]. Everything is
+written as well as its documentation tells to: batches are put together at once, by as few Python
+calls as the library allows.
+"""
+
+import os
+import random
+
+import numpy
+
+import loader_cases
+import loader_images
+
+
+def _forebay(case, folder, _):
+    import forebay
+    options = {"order": "shuffled" if case.shuffled else "sequential", "end": "exact"}
+    if case.data == "jpeg":
+        mean, std = (":".join(map(str, each)) for each in (loader_cases.MEAN, loader_cases.STD))
+        options["transform"] = (f"rgb,random-resized-crop={loader_cases.SIDE},to-float,"
+                                f"normalize={mean}/{std}")
+    loader = forebay.Loader(os.path.join(folder, "lmdb"), case.batch, **options)
+
+    def epoch(_):
+        for batch in loader:
+            yield batch["label"], batch["image"]
+    return epoch
+
+
+class DatumReader:
+    """Samples of Datums in LMDB by their numbers, a batch at a time: one transaction a process, no
+    copy of a value but the one into the batch. All Datums have the same shape, so the label is
+    found without protobuf."""
+
+    def __init__(self, case, folder):
+        self._case = case
+        self._path = os.path.join(folder, "lmdb")
+        self._transaction = None
+        self._shape = loader_cases.DATA[case.data][0]
+        self._decode = loader_images.pil_transform() if case.data == "jpeg" else None
+
+    def _begin(self):
+        import lmdb
+        # Without the kernel's read-ahead where that would read in vain, as py-lmdb advises.
+        environment = lmdb.open(self._path, readonly=True, lock=False,
+                                readahead=not self._case.shuffled)
+        self._transaction = environment.begin(buffers=True)
+        value = self._transaction.get(b"00000000")
+        self.head = value.nbytes
+        if self._shape is not None:
+            size = int(numpy.prod(self._shape))
+            self.head = value.nbytes - size - 2  # the first has a label of one byte
+            self._size = size
+
+    def __getitem__(self, numbers):
+        if self._transaction is None:
+            self._begin()
+        if self._decode is not None:
+            return self._files(numbers)
+        get, head, size = self._transaction.get, self.head, self._size
+        images = numpy.empty((len(numbers), size), numpy.uint8)
+        labels = numpy.empty(len(numbers), numpy.int32)
+        for place, number in enumerate(numbers):
+            value = get(b"%08d" % number)
+            images[place] = numpy.frombuffer(value, numpy.uint8, size, head)
+            labels[place] = _varint(value[head + size + 1:])
+        return labels, images.reshape(len(numbers), *self._shape)
+
+    def _files(self, numbers):
+        images = numpy.empty((len(numbers), 3, loader_cases.SIDE, loader_cases.SIDE),
+                             numpy.float32)
+        labels = numpy.empty(len(numbers), numpy.int32)
+        for place, number in enumerate(numbers):
+            value = self._transaction.get(b"%08d" % number)
+            size, length = _varint_and_length(value[1:])
+            images[place] = self._decode(value[1 + length:1 + length + size])
+            labels[place] = _varint(value[2 + length + size:])
+        return labels, images
+
+
+def _varint_and_length(memory):
+    number = shift = 0
+    for length, byte in enumerate(memory, 1):
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, length
+        shift += 7
+    raise ValueError("the Datum is cut")
+
+
+def _varint(memory):
+    return _varint_and_length(memory)[0]
+
+
+class Hdf5Reader:
+    """A batch of rows in one go: runs as slices, else one by one, which h5py does faster than a list
+    of rows."""
+
+    def __init__(self, case, folder):
+        self._path = os.path.join(folder, "data.h5")
+        self._case = case
+        self._file = None
+
+    def __getitem__(self, numbers):
+        if self._file is None:
+            import h5py
+            self._file = h5py.File(self._path, rdcc_nbytes=0)
+            self._images, self._labels = self._file["image"], self._file["label"][:]
+        if not self._case.shuffled:
+            part = slice(numbers[0], numbers[-1] + 1)
+            return self._labels[part], self._images[part]
+        images = numpy.empty((len(numbers), *self._images.shape[1:]), numpy.uint8)
+        for place, number in enumerate(numbers):
+            self._images.read_direct(images, numpy.s_[number], numpy.s_[place])
+        return self._labels[numbers], images
+
+
+def _dataloader(case, reader, count, workers):
+    """torch's DataLoader that fetches whole batches: a sampler of batches, no collating."""
+    import torch
+    from torch.utils import data
+    torch.set_num_threads(1)
+    everything = range(count)
+    order = data.RandomSampler(everything) if case.shuffled else data.SequentialSampler(everything)
+    loader = data.DataLoader(
+        reader, batch_size=None, sampler=data.BatchSampler(order, case.batch, drop_last=False),
+        num_workers=workers, persistent_workers=workers > 0, collate_fn=_as_tensors)
+
+    def epoch(_):
+        for labels, images in loader:
+            yield labels.numpy(), images.numpy()
+    return epoch
+
+
+def _as_tensors(batch):
+    import torch
+    return tuple(torch.from_numpy(each) for each in batch)  # shared memory brings them to the loop
+
+
+def _joined(values, shape):
+    """One array of all values, copied once; writable, as torch wants it."""
+    return numpy.frombuffer(bytearray().join(values), numpy.uint8).reshape(-1, *shape)
+
+
+def _lmdb(case, folder, workers):
+    return _dataloader(case, DatumReader(case, folder), _count(folder), workers)
+
+
+def _hdf5(case, folder, workers):
+    return _dataloader(case, Hdf5Reader(case, folder), _count(folder), workers)
+
+
+def _count(folder):
+    with open(os.path.join(folder, "count"), encoding="ascii") as file:
+        return int(file.read())
+
+
+def _webdataset(case, folder, workers):
+    import webdataset
+    from torch.utils import data
+    shards = sorted(os.path.join(folder, "webdataset", name)
+                    for name in os.listdir(os.path.join(folder, "webdataset")))
+    decode = loader_images.pil_transform() if case.data == "jpeg" else None
+    shape = loader_cases.DATA[case.data][0]
+
+    def together(samples):
+        values = [sample["image.bin"] for sample in samples]
+        labels = numpy.array([int.from_bytes(s["label.bin"], "little") for s in samples], "i4")
+        if decode is not None:
+            return labels, numpy.stack([decode(value) for value in values])
+        return labels, _joined(values, shape)
+
+    dataset = webdataset.WebDataset(shards, shardshuffle=len(shards) if case.shuffled else False,
+                                    nodesplitter=None, workersplitter=webdataset.split_by_worker)
+    if case.shuffled:
+        dataset = dataset.shuffle(1000)
+    dataset = dataset.batched(case.batch, collation_fn=together)
+    if workers == 0:
+        return lambda _: iter(dataset)
+    loader = data.DataLoader(dataset, batch_size=None, num_workers=workers,
+                             persistent_workers=True, collate_fn=_as_tensors)
+
+    def epoch(_):
+        for labels, images in loader:
+            yield labels.numpy(), images.numpy()
+    return epoch
+
+
+def _tensorflow(case, folder, _):
+    import tensorflow as tf
+    shape = loader_cases.DATA[case.data][0]
+    features = {"image": tf.io.FixedLenFeature([], tf.string),
+                "label": tf.io.FixedLenFeature([], tf.int64)}
+
+    def parse(records):
+        fields = tf.io.parse_example(records, features)
+        labels = tf.cast(fields["label"], tf.int32)
+        if shape is None:
+            return labels, fields["image"]
+        images = tf.io.decode_raw(fields["image"], tf.uint8)
+        return labels, tf.reshape(images, [-1, *shape])
+
+    dataset = tf.data.TFRecordDataset(os.path.join(folder, "data.tfrecord"))
+    if case.shuffled:
+        dataset = dataset.shuffle(min(10_000, _count(folder) // 4))
+    dataset = dataset.batch(case.batch).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+    if shape is None:
+        dataset = dataset.unbatch().map(
+            lambda label, value: (label, loader_images.tensorflow_transform(value)),
+            num_parallel_calls=tf.data.AUTOTUNE).batch(case.batch)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    return lambda _: dataset.as_numpy_iterator()
+
+
+def _streaming(case, folder, workers):
+    import streaming
+    from torch.utils import data
+    streaming.base.util.clean_stale_shared_memory()
+    decode = loader_images.pil_transform() if case.data == "jpeg" else None
+    shape = loader_cases.DATA[case.data][0]
+    dataset = streaming.StreamingDataset(local=os.path.join(folder, "mds"), shuffle=case.shuffled,
+                                         batch_size=case.batch, shuffle_seed=1)
+
+    def together(samples):
+        labels = numpy.array([sample["label"] for sample in samples], numpy.int32)
+        if decode is not None:
+            images = numpy.stack([decode(sample["image"]) for sample in samples])
+        else:
+            images = _joined([sample["image"] for sample in samples], shape)
+        return _as_tensors((labels, images))
+
+    loader = data.DataLoader(dataset, batch_size=case.batch, num_workers=workers,
+                             persistent_workers=workers > 0, collate_fn=together)
+
+    def epoch(_):
+        for labels, images in loader:
+            yield labels.numpy(), images.numpy()
+    return epoch
+
+
+def _grain(case, folder, _):
+    import grain
+    shape = loader_cases.DATA[case.data][0]
+    source = grain.sources.ArrayRecordDataSource(os.path.join(folder, "data.arrayrecord"))
+
+    def together(records):
+        whole = numpy.frombuffer(b"".join(records), numpy.uint8).reshape(len(records), -1)
+        labels = numpy.ascontiguousarray(whole[:, :4]).view(numpy.int32)[:, 0]
+        return labels, whole[:, 4:].reshape(-1, *shape)
+
+    def epoch(number):
+        dataset = grain.MapDataset.source(source)
+        if case.shuffled:
+            dataset = dataset.shuffle(seed=number)
+        return iter(dataset.batch(case.batch, batch_fn=together).to_iter_dataset())
+    return epoch
+
+
+def _spdl(case, folder, _):
+    """Its pipeline of threads over py-lmdb, each batch by one call."""
+    from spdl.pipeline import PipelineBuilder
+    reader = DatumReader(case, folder)
+    reader[[0]]
+    count = _count(folder)
+
+    def epoch(number):
+        ids = list(range(count))
+        if case.shuffled:
+            random.Random(number).shuffle(ids)
+        batches = [ids[first:first + case.batch] for first in range(0, count, case.batch)]
+        threads = os.cpu_count()
+        pipeline = (PipelineBuilder().add_source(batches)
+                    .pipe(reader.__getitem__, concurrency=threads)
+                    .add_sink(3).build(num_threads=threads))
+        with pipeline.auto_stop():
+            yield from pipeline
+    return epoch
+
+
+_OPEN = {"forebay": _forebay, "py-lmdb": _lmdb, "h5py": _hdf5, "webdataset": _webdataset,
+         "tf.data": _tensorflow, "streaming": _streaming, "grain": _grain, "spdl": _spdl}
+
+
+def open_peer(peer, case, folder):
+    return _OPEN[peer.split()[0]](case, folder, loader_cases.workers_of(peer))
+
+
+def import_peer(peer):
+    """What is imported before the clock starts."""
+    __import__({"py-lmdb": "torch.utils.data", "h5py": "torch.utils.data", "tf.data": "tensorflow",
+                "spdl": "spdl.pipeline"}.get(peer.split()[0], peer.split()[0]))
+    if peer.split()[0] == "webdataset":
+        __import__("torch.utils.data")
