@@ -108,7 +108,7 @@ TEST(Conventions, NoStrategyChangesWhatAnOrderDelivers) {
   TemporaryFolder folder;
   const std::vector<ConventionCase> cases = every_convention(folder);
   RandomChoice choice(17);
-  const auto rounds = static_cast<std::size_t>(test::long_cases(80));
+  const auto rounds = static_cast<std::size_t>(test::long_cases(56));
   for (std::size_t round = 0; round < rounds; ++round) {
     const ConventionCase& from = cases[round % cases.size()];
     int ranks = static_cast<int>(choice.number(1, 5));
