@@ -292,7 +292,7 @@ def _ffcv(case, folder, _):
                   NormalizeImage(mean, std, numpy.float32), ToTensor(), ToTorchImage()]
     order = OrderOption.RANDOM if case.shuffled else OrderOption.SEQUENTIAL
     loader = Loader(os.path.join(folder, "data.beton"), batch_size=case.batch, order=order,
-                    num_workers=os.cpu_count(), os_cache=not case.cold, drop_last=False, seed=1,
+                    num_workers=os.cpu_count(), os_cache=True, drop_last=False, seed=1,
                     pipelines={"image": images, "label": [IntDecoder()]})
 
     def epoch(_):
