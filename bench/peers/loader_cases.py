@@ -21,14 +21,14 @@ CASES = (
     Case("small-sequential", "small", "3,072-byte images, sequential, warm", shuffled=False),
     Case("small-shuffled", "small", "3,072-byte images, shuffled, warm"),
     Case("small-shuffled-cold", "small", "3,072-byte images, shuffled, cold", cold=True,
-         most=16_384),
+         most=8_192),
     Case("large-shuffled", "large", "192 KiB arrays, shuffled, warm", batch=32),
     Case("jpeg", "jpeg", "JPEG 500x375, random-resized-crop to 224, normalized float32, shuffled, "
          "warm", batch=64),
 )
 
 #: Shapes and numbers of samples; --quick divides the numbers by 16.
-DATA = {"small": ((3, 32, 32), 65_536), "large": ((3, 256, 256), 2_048), "jpeg": (None, 1_024)}
+DATA = {"small": ((3, 32, 32), 32_768), "large": ((3, 256, 256), 1_536), "jpeg": (None, 1_024)}
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
@@ -52,6 +52,7 @@ PEERS = {
     "streaming 2": ("streaming", ("small", "large", "jpeg")),
     "grain": ("grain", RAW),
     "spdl": ("spdl", RAW),
+    "ffcv": ("ffcv", ("small", "large", "jpeg")),
 }
 
 #: What each environment gets from PyPI, beside Debian's torch, torchvision, h5py, lmdb and PIL.
@@ -64,7 +65,7 @@ PACKAGES = {
     "streaming": ("mosaicml-streaming",),
     "grain": ("grain", "array-record"),
     "spdl": ("spdl",),
-    "ffcv": ("ffcv",),
+    "ffcv": ("ffcv", "numpy<2", "opencv-python<4.11"),  # as Debian's torch wants NumPy
 }
 
 #: Where a part of the data has been left out: cold reading by those whose files are read forward,

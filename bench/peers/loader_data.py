@@ -108,11 +108,42 @@ def make_arrayrecord(folder, data, count):
     writer.close()
 
 
+class _Numbered:
+    """Samples by number, as FFCV's writer asks for them."""
+
+    def __init__(self, data, count):
+        self._data, self._count = data, count
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, number):
+        import numpy
+        value, shape = image(self._data, number), loader_cases.DATA[self._data][0]
+        if shape is not None:
+            return numpy.frombuffer(value, numpy.uint8).reshape(shape), number
+        from PIL import Image
+        return numpy.asarray(Image.open(io.BytesIO(value))), number
+
+
+def make_ffcv(folder, data, count):
+    """Its JPEG files are encoded by FFCV itself, from the decoded images."""
+    import numpy
+    from ffcv.fields import IntField, NDArrayField, RGBImageField
+    from ffcv.writer import DatasetWriter
+    shape = loader_cases.DATA[data][0]
+    images = (NDArrayField(numpy.dtype("uint8"), shape) if shape is not None else
+              RGBImageField(write_mode="jpg", jpeg_quality=90))
+    writer = DatasetWriter(os.path.join(folder, "data.beton"),
+                           {"image": images, "label": IntField()}, num_workers=1)
+    writer.from_indexed_dataset(_Numbered(data, count))
+
+
 #: What an environment's peers read. Those without one of their own read the LMDB.
 MAKERS = {"webdataset": make_webdataset, "tensorflow": make_tfrecord, "streaming": make_streaming,
-          "grain": make_arrayrecord}
+          "grain": make_arrayrecord, "ffcv": make_ffcv}
 FORMATS = {"webdataset": "webdataset", "tensorflow": "data.tfrecord", "streaming": "mds",
-           "grain": "data.arrayrecord"}
+           "grain": "data.arrayrecord", "ffcv": "data.beton"}
 
 
 def files_of(folder, peer):

@@ -1,5 +1,6 @@
 """What a process and its workers have in memory, looked at from outside while they run."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -69,7 +70,8 @@ class Watch:
 
     def kill(self):
         """The process with its workers: they are a session of their own."""
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def join(self):
         self._reader.join()

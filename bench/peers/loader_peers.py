@@ -280,8 +280,30 @@ def _spdl(case, folder, _):
     return epoch
 
 
+def _ffcv(case, folder, _):
+    from ffcv.fields.decoders import (IntDecoder, NDArrayDecoder,
+                                      RandomResizedCropRGBImageDecoder)
+    from ffcv.loader import Loader, OrderOption
+    from ffcv.transforms import NormalizeImage, ToTensor, ToTorchImage
+    images = [NDArrayDecoder()]
+    if case.data == "jpeg":
+        mean, std = (255 * numpy.array(each) for each in (loader_cases.MEAN, loader_cases.STD))
+        images = [RandomResizedCropRGBImageDecoder((loader_cases.SIDE, loader_cases.SIDE)),
+                  NormalizeImage(mean, std, numpy.float32), ToTensor(), ToTorchImage()]
+    order = OrderOption.RANDOM if case.shuffled else OrderOption.SEQUENTIAL
+    loader = Loader(os.path.join(folder, "data.beton"), batch_size=case.batch, order=order,
+                    num_workers=os.cpu_count(), os_cache=True, drop_last=False, seed=1,
+                    pipelines={"image": images, "label": [IntDecoder()]})
+
+    def epoch(_):
+        for batch_images, labels in loader:
+            yield numpy.asarray(labels)[:, 0], numpy.asarray(batch_images)
+    return epoch
+
+
 _OPEN = {"forebay": _forebay, "py-lmdb": _lmdb, "h5py": _hdf5, "webdataset": _webdataset,
-         "tf.data": _tensorflow, "streaming": _streaming, "grain": _grain, "spdl": _spdl}
+         "tf.data": _tensorflow, "streaming": _streaming, "grain": _grain, "spdl": _spdl,
+         "ffcv": _ffcv}
 
 
 def open_peer(peer, case, folder):
@@ -291,6 +313,6 @@ def open_peer(peer, case, folder):
 def import_peer(peer):
     """What is imported before the clock starts."""
     __import__({"py-lmdb": "torch.utils.data", "h5py": "torch.utils.data", "tf.data": "tensorflow",
-                "spdl": "spdl.pipeline"}.get(peer.split()[0], peer.split()[0]))
+                "spdl": "spdl.pipeline", "ffcv": "ffcv.loader"}.get(peer.split()[0], peer.split()[0]))
     if peer.split()[0] == "webdataset":
         __import__("torch.utils.data")

@@ -85,7 +85,7 @@ def _notes(results):
   `h5py` are torch's DataLoader that fetches a batch by one call (a sampler of batches); values are
   copied once, into the batch; one transaction a process. Forebay, `py-lmdb` and `spdl` read one LMDB of
   Datums; the others their own formats: tar shards, TFRecord, MDS, ArrayRecord, contiguous HDF5.
-- samples/s: of whole epochs, the first aside where a run has several. Cold: 16,384 samples from the
+- samples/s: of whole epochs, the first aside where a run has several. Cold: 8,192 samples from the
   beginning of an epoch, with opening; the files are taken out of the page cache before.
 - CPU: of the process and its workers, with opening, over all epochs.
 - First batch: from opening to the first batch; imports aside.

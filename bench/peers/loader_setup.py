@@ -13,8 +13,12 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _PYTHON = "/usr/bin/python3"
 
 
+def count_of(options, data):
+    return loader_cases.DATA[data][1] // (16 if options.quick else 1)
+
+
 def folder_of(options, data):
-    return os.path.join(options.work, data + ("-quick" if options.quick else ""))
+    return os.path.join(options.work, f"{data}-{count_of(options, data)}")
 
 
 def python_of(options, environment):
@@ -75,7 +79,7 @@ def _make_data(options, environment, data, say):
     mark = os.path.join(folder, f"{environment}.made")
     if os.path.exists(mark):
         return None
-    count = loader_cases.DATA[data][1] // (16 if options.quick else 1)
+    count = count_of(options, data)
     say(f"making {data} for {environment}: {count} samples")
     if environment == "torch":
         _make_sums(folder, data, count)
@@ -116,7 +120,8 @@ def prepare(options, say):
         used = environment in {loader_cases.PEERS[peer][0] for peer in options.peers}
         if not used and environment != "ffcv":
             continue
-        if not os.path.exists(os.path.join(options.work, f"venv-{environment}", "installed")):
+        made = os.path.join(options.work, f"venv-{environment}", "installed")
+        if loader_cases.PACKAGES[environment] and not os.path.exists(made):
             say(f"environment {environment}")
         reason = install(options, environment)
         if reason is None:

@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -83,10 +84,15 @@ def run(options, case, peer, checked):
     memory = loader_memory.Watch(process)
     timer = threading.Timer(_TIMEOUT, memory.kill)
     timer.start()
-    output = process.stdout.read()
-    process.wait()
-    timer.cancel()
-    memory.join()
+    try:
+        output = process.stdout.read()
+    except BaseException:
+        memory.kill()
+        raise
+    finally:
+        process.wait()
+        timer.cancel()
+        memory.join()
     if process.returncode != 0:
         lines = [line for line in memory.errors if line.strip()] or ["it took too long"]
         return {"error": lines[-1].strip()}
@@ -132,7 +138,7 @@ def planned(options, missing, results):
 
 def main():
     options = parse_arguments()
-    begin = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the worker must not stay behind
     results = load_results(options)
     results["missing"], results["versions"] = loader_setup.prepare(options, say)
     if options.prepare:

@@ -69,6 +69,8 @@ def shuffle_rand(epoch_id: int, worker_id: int, seed_file: _Path) -> NDArray[np.
     worker computes its own share and nothing else: Forebay's keyed permutation is evaluated place
     by place.
     """
+    import numpy as np
+
     seeds = _read(Path(seed_file))
     if not 0 <= epoch_id < len(seeds["seeds"]):
         raise usage(
@@ -79,10 +81,8 @@ def shuffle_rand(epoch_id: int, worker_id: int, seed_file: _Path) -> NDArray[np.
     if not 0 <= worker_id < workers:
         raise usage(f"worker_id is {worker_id} of {workers}", "count workers from 0")
     first, end = worker_id * samples // workers, (worker_id + 1) * samples // workers
-    ids: NDArray[np.int64] = _core.permute(
-        samples, seeds["seeds"][epoch_id], first, end - first
-    ).view("int64")
-    return ids
+    ids = _core.permute(samples, seeds["seeds"][epoch_id], first, end - first)
+    return np.asarray(ids).view(np.int64)
 
 
 def _read(path: Path) -> dict[str, Any]:
