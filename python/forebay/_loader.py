@@ -11,7 +11,7 @@ from . import _core
 from ._batch import Batch, Field, Ragged
 from ._dataset import DatasetLike, raw_parts, resolve
 from ._errors import usage
-from ._options import global_batch, loader_options, memory_bytes
+from ._options import global_batch, loader_options, memory_bytes, share_node
 from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
 from ._samples import Collate, Decode, SampleCode, Transform
 
@@ -69,7 +69,7 @@ class Loader:
         device: Where tensors go, as ``"cuda"``; needs torch. None: NumPy arrays.
         strategy: How bytes are read. Never changes the data.
         buffers: Buffers in use and ahead; 1 hides no reading.
-        memory: For all buffers of a node: bytes, or text as ``"2GiB"``.
+        memory: For all buffers of a node: bytes, or text as ``"2GiB"``. Its processes share it.
         ids: Sample ids for ``order="listed"``.
         keys: Whether batches carry ``key``, a list of bytes.
         seeds: Whether batches carry ``seed``: a number for each sample and epoch (``uint64``), for
@@ -145,6 +145,7 @@ class Loader:
             },
             ids,
         )
+        share_node(self._options, self._ranks.strangers)
         self._state: Optional[str] = None  # where the next pipeline goes on; None: at the start
         self._asked: Optional[int] = None  # by set_epoch
         self._given_up = False  # an epoch was begun, and no iterator goes on with it

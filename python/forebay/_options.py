@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Optional, Union
 
 from . import _core
@@ -38,6 +39,15 @@ def memory_bytes(memory: Union[int, str, None]) -> Optional[str]:
     if isinstance(memory, int) and memory <= 0:
         raise usage(f"memory is {memory}", "give bytes, or text as '2GiB'")
     return str(memory)
+
+
+def share_node(options: Any, processes: int) -> None:
+    """Leaves each of so many processes, which do not know of each other, its part of the node."""
+    if processes == 1:
+        return
+    options.stage_bytes //= processes
+    if options.decode_threads == 0:
+        options.decode_threads = max(len(os.sched_getaffinity(0)) // processes, 1)
 
 
 def option_help() -> dict[str, str]:

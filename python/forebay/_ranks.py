@@ -45,6 +45,16 @@ class Ranks:
         """What the loader's option of that name is: our place where ranks are not connected."""
         return f"{self.rank}/{self.size}" if self.kind == "env" else None
 
+    @property
+    def strangers(self) -> int:
+        """Ranks of this node that do not know of each other, and must share it all the same."""
+        if self.kind != "env":
+            return 1
+        try:
+            return max(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+        except ValueError:
+            return 1
+
     def require_exchange(self, what: str) -> None:
         """Raises UsageError where ranks are not connected, and there are several."""
         if self.kind != "env" or self.size == 1:
