@@ -66,7 +66,7 @@ inline std::vector<ConventionCase> every_convention(const TemporaryFolder& folde
 
   std::vector<OracleRecord> listed = by_key(numbered_records(90, 4));
   write_records(file("listed.lmdb"), listed);
-  std::ranges::rotate(listed, listed.begin() + 31);
+  std::rotate(listed.begin(), listed.begin() + 31, listed.end());
   std::swap(listed[3], listed[70]);
   std::ofstream list(file("listed.lmdb/meta_info.txt"));
   for (const OracleRecord& record : listed) list << record.key << ".png (1,1,3) 1\n";
