@@ -28,7 +28,7 @@ CASES = (
 )
 
 #: Shapes and numbers of samples; --quick divides the numbers by 16.
-DATA = {"small": ((3, 32, 32), 32_768), "large": ((3, 256, 256), 1_536), "jpeg": (None, 1_024)}
+DATA = {"small": ((3, 32, 32), 24_576), "large": ((3, 256, 256), 1_536), "jpeg": (None, 512)}
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
@@ -42,6 +42,8 @@ PEERS = {
     "py-lmdb 0": ("torch", ("small", "large", "jpeg")),
     "py-lmdb 2": ("torch", ("small", "large", "jpeg")),
     "py-lmdb 4": ("torch", ("small", "large", "jpeg")),
+    "py-lmdb-each 0": ("torch", RAW),
+    "py-lmdb-each 4": ("torch", RAW),
     "h5py 0": ("torch", RAW),
     "h5py 2": ("torch", RAW),
     "h5py 4": ("torch", RAW),
@@ -70,7 +72,8 @@ PACKAGES = {
 
 #: Where a part of the data has been left out: cold reading by those whose files are read forward,
 #: and by more than one number of workers, says nothing more.
-NOT_COLD = ("webdataset 0", "webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "streaming 0")
+NOT_COLD = ("webdataset 0", "webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "streaming 0",
+            "py-lmdb-each 0")
 
 
 def peers_of(case):

@@ -4,6 +4,7 @@ Sample i is an image of random bytes, or a JPEG file, with the label i: so what 
 which sample it is, and can be checked.
 """
 
+import functools
 import io
 import os
 import struct
@@ -17,8 +18,14 @@ def image(data, number):
     shape = loader_cases.DATA[data][0]
     if shape is not None:
         return numpy.random.default_rng([7, number]).integers(0, 256, shape, numpy.uint8).tobytes()
+    return _jpeg_file(number % 64)
+
+
+@functools.lru_cache(maxsize=64)
+def _jpeg_file(number):
+    import numpy
     from PIL import Image
-    rng = numpy.random.default_rng([8, number % 64])
+    rng = numpy.random.default_rng([8, number])
     small = Image.fromarray(rng.integers(0, 256, (24, 32, 3), numpy.uint8))
     picture = numpy.asarray(small.resize((500, 375), Image.BICUBIC)).astype(numpy.int16)
     picture = numpy.clip(picture + rng.integers(-9, 10, picture.shape), 0, 255).astype(numpy.uint8)

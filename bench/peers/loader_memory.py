@@ -1,4 +1,5 @@
-"""What a process and its workers have in memory, looked at from outside while they run."""
+"""What a process and its workers have in memory, looked at from outside while they run. (What runs
+shorter than the period is looked at once by the worker itself, at its end.)"""
 
 import contextlib
 import os
@@ -78,6 +79,8 @@ class Watch:
         if self._looker.ident is not None:
             self._looker.join()
 
-    def peaks(self):
-        return {"peak_bytes": self._total,
-                **{f"peak_{kind[4:].lower()}_bytes": size for kind, size in self._most.items()}}
+    def peaks(self, at_end):
+        """The most of each kind, and together; `at_end` is what resident() told the worker."""
+        most = {kind: max(size, at_end[kind]) for kind, size in self._most.items()}
+        return {"peak_bytes": max(self._total, sum(at_end.values())),
+                **{f"peak_{kind[4:].lower()}_bytes": size for kind, size in most.items()}}

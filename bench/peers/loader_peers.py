@@ -149,6 +149,35 @@ def _lmdb(case, folder, workers):
     return _dataloader(case, DatumReader(case, folder), _count(folder), workers)
 
 
+class EachSample:
+    """One sample at a time, as a data set class usually is written."""
+
+    def __init__(self, reader, count):
+        self._reader, self._count = reader, count
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, number):
+        labels, images = self._reader[[number]]
+        return labels[0], images[0]
+
+
+def _lmdb_each(case, folder, workers):
+    """The same reader as DataLoader's own sampling and collating uses it."""
+    import torch
+    from torch.utils import data
+    torch.set_num_threads(1)
+    loader = data.DataLoader(EachSample(DatumReader(case, folder), _count(folder)), case.batch,
+                             shuffle=case.shuffled, num_workers=workers,
+                             persistent_workers=workers > 0)
+
+    def epoch(_):
+        for labels, images in loader:
+            yield labels.numpy(), images.numpy()
+    return epoch
+
+
 def _hdf5(case, folder, workers):
     return _dataloader(case, Hdf5Reader(case, folder), _count(folder), workers)
 
@@ -273,7 +302,8 @@ def _spdl(case, folder, _):
         batches = [ids[first:first + case.batch] for first in range(0, count, case.batch)]
         threads = os.cpu_count()
         pipeline = (PipelineBuilder().add_source(batches)
-                    .pipe(reader.__getitem__, concurrency=threads)
+                    .pipe(reader.__getitem__, concurrency=threads,
+                          output_order="completion" if case.shuffled else "input")
                     .add_sink(3).build(num_threads=threads))
         with pipeline.auto_stop():
             yield from pipeline
@@ -301,9 +331,9 @@ def _ffcv(case, folder, _):
     return epoch
 
 
-_OPEN = {"forebay": _forebay, "py-lmdb": _lmdb, "h5py": _hdf5, "webdataset": _webdataset,
-         "tf.data": _tensorflow, "streaming": _streaming, "grain": _grain, "spdl": _spdl,
-         "ffcv": _ffcv}
+_OPEN = {"forebay": _forebay, "py-lmdb": _lmdb, "py-lmdb-each": _lmdb_each, "h5py": _hdf5,
+         "webdataset": _webdataset, "tf.data": _tensorflow, "streaming": _streaming,
+         "grain": _grain, "spdl": _spdl, "ffcv": _ffcv}
 
 
 def open_peer(peer, case, folder):
@@ -312,7 +342,7 @@ def open_peer(peer, case, folder):
 
 def import_peer(peer):
     """What is imported before the clock starts."""
-    __import__({"py-lmdb": "torch.utils.data", "h5py": "torch.utils.data", "tf.data": "tensorflow",
+    __import__({"py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data", "h5py": "torch.utils.data", "tf.data": "tensorflow",
                 "spdl": "spdl.pipeline", "ffcv": "ffcv.loader"}.get(peer.split()[0], peer.split()[0]))
     if peer.split()[0] == "webdataset":
         __import__("torch.utils.data")

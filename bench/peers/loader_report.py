@@ -83,9 +83,10 @@ def _notes(results):
 
 - A loader's name ends in the number of its worker processes, where it has some. Those of `py-lmdb` and
   `h5py` are torch's DataLoader that fetches a batch by one call (a sampler of batches); values are
-  copied once, into the batch; one transaction a process. Forebay, `py-lmdb` and `spdl` read one LMDB of
+  copied once, into the batch; one transaction a process. `py-lmdb-each` is the same reader as a data set
+  class that gives one sample, with DataLoader's own sampler and collating, as most programs have it. Forebay, `py-lmdb` and `spdl` read one LMDB of
   Datums; the others their own formats: tar shards, TFRecord, MDS, ArrayRecord, contiguous HDF5.
-- samples/s: of whole epochs, the first aside where a run has several. Cold: 8,192 samples from the
+- samples/s: of whole epochs, the median without the first of a run. Cold: 8,192 samples from the
   beginning of an epoch, with opening; the files are taken out of the page cache before.
 - CPU: of the process and its workers, with opening, over all epochs.
 - First batch: from opening to the first batch; imports aside.

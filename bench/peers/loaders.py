@@ -50,7 +50,7 @@ def parse_arguments():
     parser.add_argument("--peers", nargs="+", choices=list(loader_cases.PEERS),
                         default=list(loader_cases.PEERS))
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a run, at least an epoch")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a run, which has two epochs at least")
     parser.add_argument("--minutes", type=float, default=11,
                         help="no run begins later: what is left is for the next call")
     parser.add_argument("--prepare", action="store_true", help="only environments and data")
@@ -96,7 +96,8 @@ def run(options, case, peer, checked):
     if process.returncode != 0:
         lines = [line for line in memory.errors if line.strip()] or ["it took too long"]
         return {"error": lines[-1].strip()}
-    return {**json.loads(output.strip().splitlines()[-1]), **memory.peaks()}
+    figures = json.loads(output.strip().splitlines()[-1])
+    return {**figures, **memory.peaks(figures.pop("memory_at_end"))}
 
 
 def load_results(options):

@@ -262,3 +262,26 @@ def test_any_storage_that_has_a_scheme_serves(elements):
     names = [f"mem://{file}" for file in files if os.path.getsize(file)]
     batch = forebay.tf.deepio_batch([202, 0, 70], 4, ELEMENT, 2, names)
     np.testing.assert_array_equal(batch.numpy(), whole[[202, 0, 70]])
+
+
+@built
+def test_any_array_over_any_files_gives_what_numpy_gives(tmp_path):
+    rng = np.random.default_rng(11)
+    for case in range(40):
+        size = int(rng.integers(1, 40))
+        parts = [
+            rng.integers(0, 256, (int(rng.integers(0, 30)), size), np.uint8)
+            for _ in range(int(rng.integers(1, 5)))
+        ]
+        parts.append(rng.integers(0, 256, (1, size), np.uint8))
+        files = [str(tmp_path / f"{case}-{i}.bin") for i in range(len(parts))]
+        for file, part in zip(files, parts):
+            part.tofile(file)
+        whole = np.concatenate(parts)
+        batch, per_read = int(rng.integers(1, 20)), int(rng.integers(1, 12))
+        for kind in ("any", "rising"):
+            ids = rng.integers(0, len(whole), int(rng.integers(1, 60)))
+            ids = np.sort(ids) if kind == "rising" else ids
+            read = forebay.tf.deepio_batch
+            found = batches_of(lambda: read(ids, batch, size, per_read, files).numpy())  # noqa: B023
+            np.testing.assert_array_equal(np.concatenate(found), whole[ids])

@@ -34,7 +34,7 @@ def _operations() -> Any:
         raise _unsupported(
             "this forebay was built without TensorFlow's operation",
             "build it by a Python that has tensorflow: pip install --no-build-isolation "
-            "-C cmake.define.FOREBAY_TENSORFLOW=ON .",
+            "--config-settings=cmake.define.FOREBAY_TENSORFLOW=ON .",
         )
     try:
         return tf.load_op_library(str(_LIBRARY))
