@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
 
 from . import _core
 from ._batch import Field, Ragged
-from ._errors import usage
+from ._errors import changed, usage
 from ._options import loader_options
 
 if TYPE_CHECKING:
@@ -29,15 +30,40 @@ class Source(NamedTuple):
     fields: Optional[tuple[str, ...]]
 
 
-def _name(path: Union[_Path, Sequence[_Path], Mapping[str, _Path]]) -> str:
+def _plain(path: Any, apart: str) -> str:
+    """One of several paths, which are named together: it must not have what stands between them."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise usage(f"{path!r} is no path", "give a str or a pathlib.Path")
+    name = os.fspath(path)
+    for mark in apart:
+        if mark in name:
+            raise usage(f"'{name}' has a '{mark}', which stands between names", "rename or link it")
+    return name
+
+
+def _name(path: Any) -> str:
     """The name that the command line would be given."""
     if isinstance(path, (str, os.PathLike)):
         return os.fspath(path)
     if isinstance(path, Mapping):
-        return "&".join(f"{part}={os.fspath(each)}" for part, each in path.items())
+        return "&".join(f"{part}={_plain(each, '&')}" for part, each in path.items())
+    if not isinstance(path, Sequence) or isinstance(path, (bytes, bytearray)):
+        raise usage(f"{path!r} names no data set", "give a path, several, or a Dataset")
     if len(path) == 0:
         raise usage("the list of paths is empty", "name at least one file or database")
-    return ",".join(os.fspath(each) for each in path)
+    if len(path) == 1:
+        return _plain(path[0], "")
+    return ",".join(_plain(each, ",") for each in path)
+
+
+def require_free_names(fields: Sequence[str], taken: Sequence[str]) -> None:
+    """Raises UsageError where a field is called as something else that batches have."""
+    for name in taken:
+        if name in fields:
+            raise usage(
+                f"a field is called '{name}', as something else in batches",
+                "give it another name: FILE#NEW=NAME for files with fields, or the part's",
+            )
 
 
 def raw_parts(parts: Sequence[str], fields: Sequence[Field]) -> dict[str, int]:
@@ -95,6 +121,7 @@ class Dataset:
         self._open()
 
     def _open(self) -> None:
+        self._process = os.getpid()
         self._core: Any = _core.open_samples(self._path, loader_options(self._options))
         self._entries = int(self._core.entries())
         schema = [Field(*field) for field in self._core.schema()] if self._decode else []
@@ -108,6 +135,16 @@ class Dataset:
             raw = {name: part for name, part in raw.items() if name in self._fields}
         self._schema = schema
         self._raw = raw
+
+    def _samples(self) -> Any:
+        """A child of a fork opens its own: a thread of its parent may have been in the middle."""
+        if os.getpid() != self._process:
+            self._of_parent = self._core  # never ended here
+            before = self._core.fingerprint()
+            self._open()
+            if self._core.fingerprint() != before:
+                raise changed(self._path)
+        return self._core
 
     @property
     def source(self) -> Source:
@@ -127,26 +164,27 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """Identity of the content, equal in every process that sees the same data set."""
-        return str(self._core.fingerprint())
+        return str(self._samples().fingerprint())
 
     def __len__(self) -> int:
         return self._entries
 
     def keys(self) -> list[bytes]:
         """Keys of all samples, in order; empty where samples have none. Reads no values."""
-        keys: list[bytes] = self._core.keys()
+        keys: list[bytes] = self._samples().keys()
         return keys
 
     def key(self, index: int) -> bytes:
         """The key of one sample."""
-        return bytes(self._core.key(self._checked(index)))
+        return bytes(self._samples().key(self._checked(index)))
 
     def info(self) -> dict[str, Any]:
         """Format, convention and why, counts, sizes, and records that are no samples."""
-        told: dict[str, Any] = json.loads(self._core.info())
+        told: dict[str, Any] = json.loads(self._samples().info())
         return told
 
     def _checked(self, index: int) -> int:
+        index = operator.index(index)
         if not -self._entries <= index < self._entries:
             raise IndexError(f"sample {index} of {self._entries}")
         return index % self._entries
@@ -167,7 +205,11 @@ class Dataset:
             return self._read(np.arange(*index.indices(self._entries), dtype=np.int64))
         ids = np.asarray(index)
         if ids.dtype == bool:
+            if ids.shape != (self._entries,):
+                raise IndexError(f"a mask of {ids.shape} for {self._entries} samples")
             ids = np.flatnonzero(ids)
+        if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
+            raise TypeError("samples are indexed by whole numbers, slices, lists of them or masks")
         ids = ids.astype(np.int64)
         if ids.size and (ids.min() < -self._entries or ids.max() >= self._entries):
             raise IndexError(f"samples {ids.min()} to {ids.max()} of {self._entries}")
@@ -181,7 +223,7 @@ class Dataset:
     def _read(self, ids: NDArray[np.int64]) -> dict[str, Any]:
         import numpy as np
 
-        fields, raw, _ = self._core.read(
+        fields, raw, _ = self._samples().read(
             np.ascontiguousarray(ids), bool(self._schema), list(self._raw.values())
         )
         wanted: dict[str, Any] = {field.name: fields[field.name] for field in self._schema}

@@ -94,10 +94,11 @@ class UserCodeError(Error, RuntimeError):
     kind = "user_code"
 
     @classmethod
-    def of(cls, cause: Exception, sample: int, key: str) -> UserCodeError:
-        """For the sample with this id and key."""
+    def of(cls, cause: Exception, sample: Optional[int], key: str) -> UserCodeError:
+        """For the sample with this id and key; None: for a batch."""
         happened = f"{type(cause).__name__}: {cause}"
-        place = f"sample {sample}" + (f", key {key}" if key else "")
+        place = "a batch" if sample is None else f"sample {sample}"
+        place += f", key {key}" if key else ""
         error = cls(f"{place}: {happened}: mend the function, or give on_error='skip'")
         error.happened = happened
         error.remedy = "mend the function, or give on_error='skip'"
@@ -150,4 +151,13 @@ def usage(happened: str, remedy: str) -> UsageError:
     error = UsageError(f"{happened}: {remedy}")
     error.happened = happened
     error.remedy = remedy
+    return error
+
+
+def changed(path: str) -> ChangedError:
+    """A data set that is not what it was when it was opened."""
+    error = ChangedError(f"{path}: the data set was changed since it was opened: open it anew")
+    error.happened = "the data set was changed since it was opened"
+    error.remedy = "open it anew"
+    error.file = path
     return error

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._batch import Batch, Field, Ragged
-from ._dataset import DatasetLike, raw_parts, resolve
-from ._errors import usage
-from ._options import global_batch, loader_options, memory_bytes, share_node
-from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
+from ._dataset import DatasetLike, raw_parts, require_free_names, resolve
+from ._errors import Error, UserCodeError, usage
+from ._options import global_batch, loader_options, memory_bytes, share_node, whole_number
+from ._ranks import Ranks, RanksLike, close_at_exit, failing_together, find_ranks
 from ._samples import Collate, Decode, SampleCode, Transform
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Loader:
         decode: None: by what the values are (Datum, JPEG, PNG, or as ``schema=`` declares); others
             come as they are stored, under ``value``. False: always as stored. A function: called
             with the bytes of each stored value; returns a value, or a dictionary of fields.
-        transform: Text: done in C++, by the loader's threads, see the page on transforms. A
+        transform: Text: done in C++, by the loader's threads, see "Decoding and transforms". A
             function: called with each sample, a dictionary; returns one.
         collate: Function that makes one value of a batch out of those of its samples, for ragged
             fields and for what functions return. Default: one array where shapes are equal, else
@@ -107,26 +108,23 @@ class Loader:
     ) -> None:
         self._core: Any = None
         self._generation = 0
-        if end not in _ENDS:
-            raise usage(f"end is {end!r}", f"use one of {', '.join(_ENDS)}")
-        if on_error not in ("raise", "skip"):
-            raise usage(f"on_error is {on_error!r}", "use raise or skip")
         self._ranks = find_ranks(ranks)
-        self._source = resolve(dataset)
-        self._device = device
-        self._collate = collate
-        self._keys = keys
-        self._seeds = seeds
-        self._strided = order == "strided"
-        skip = on_error == "skip"
-        user_decode = decode if callable(decode) else None
-        self._code = SampleCode(
-            user_decode, transform if callable(transform) else None, collate, skip, threads
-        )
-        stored = decode is False or user_decode is not None
-        sequential = order == "sequential"
-        self._options = loader_options(
-            {
+        with failing_together(self._ranks):
+            self._source = resolve(dataset)
+            self._device = device
+            self._collate = collate
+            self._keys = keys
+            self._seeds = seeds
+            self._strided = order == "strided"
+            _check(decode, order, end, on_error, ids)
+            skip = on_error == "skip"
+            user_decode = decode if callable(decode) else None
+            self._code = SampleCode(
+                user_decode, transform if callable(transform) else None, collate, skip, threads
+            )
+            stored = decode is False or user_decode is not None
+            sequential = order == "sequential"
+            named = {
                 **self._source.options,
                 "order": "shuffled" if sequential else order,
                 "keep": 0 if sequential else None,
@@ -136,17 +134,20 @@ class Loader:
                 "strategy": strategy,
                 "buffers": buffers,
                 "stage_bytes": memory_bytes(memory),
-                "codec": "bytes" if stored else None,
                 "decode": None if stored else True,
                 "transform": transform if isinstance(transform, str) else None,
                 "undecodable": "skip" if skip and not stored else None,
                 "shard": self._ranks.shard,
                 **options,
-            },
-            ids,
-        )
-        share_node(self._options, self._ranks.strangers)
+            }
+            if stored:
+                named["codec"] = "bytes"
+                if named.get("format") != "raw":
+                    named["schema"] = None
+            self._options = loader_options(named, ids)
+            share_node(self._options, self._ranks.strangers)
         self._state: Optional[str] = None  # where the next pipeline goes on; None: at the start
+        self._yielded: Optional[str] = None  # the state to save, where the pipeline is further on
         self._asked: Optional[int] = None  # by set_epoch
         self._given_up = False  # an epoch was begun, and no iterator goes on with it
         self._steps: deque[Step] = deque(maxlen=_KEPT_STEPS)
@@ -159,15 +160,17 @@ class Loader:
         """What is left of a resumed epoch, else a whole new epoch.
 
         An iterator that is given up early (``break``) ends the loader's threads; the next one
-        begins the next epoch, on all ranks.
+        begins the next epoch. Ranks break together: opening what follows is collective.
         """
-        self._generation += 1
-        batches = self._batches(self._generation)
         if self._device is None:
-            return batches
+            return self._iterate()
         from .torch import to_device
 
-        return to_device(batches, self._device)
+        return to_device(self, self._device)
+
+    def _iterate(self) -> Generator[Batch, None, None]:
+        self._generation += 1
+        return self._batches(self._generation)
 
     def __len__(self) -> int:
         """Batches of a whole epoch, the same on all ranks."""
@@ -193,8 +196,7 @@ class Loader:
 
         Not needed: each epoch is a new one anyway.
         """
-        if epoch < 0:
-            raise usage(f"epoch is {epoch}", "epochs count from 0")
+        epoch = whole_number("epoch", epoch, 0)
         if self._strided and epoch != 0:
             raise usage("the strided order goes on over the ends of epochs", "drop set_epoch")
         self._asked = epoch
@@ -205,21 +207,34 @@ class Loader:
         It may be saved by ``torch.save``, as JSON or by pickle, and loaded on another number of
         ranks.
         """
-        state = str(self._core.state()) if self._core is not None else self._state
+        state = self._position()
         return {
             "forebay": _STATE_VERSION,
             "state": None if state is None else json.loads(state),
+            "epoch": self._asked,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Makes the next iterator go on where ``state`` was taken. Collective."""
-        if state.get("forebay") != _STATE_VERSION or "state" not in state:
-            raise usage("this is no state of a loader", "give what state_dict() has returned")
+        """Makes the next iterator go on where ``state`` was taken. Collective.
+
+        Where that fails, the loader is as before.
+        """
+        with failing_together(self._ranks):
+            if not isinstance(state, Mapping) or state.get("forebay") != _STATE_VERSION:
+                raise usage("this is no state of a loader", "give what state_dict() has returned")
+            inner, asked = state.get("state"), state.get("epoch")
+            wanted = None if inner is None else json.dumps(inner)
+            if wanted is not None:
+                _core.resume_options(wanted, self._options, self._ranks.size)
         self._end()
-        self._asked = None
+        before, self._state = self._state, wanted
+        try:
+            self._reopen()
+        except Error:
+            self._state = before
+            raise
+        self._asked = asked
         self._given_up = False
-        self._state = None if state["state"] is None else json.dumps(state["state"])
-        self._reopen()
 
     def stats(self) -> dict[str, Any]:
         """This rank's figures: where time went, what was read, and whether training waited.
@@ -227,24 +242,31 @@ class Loader:
         ``exposed_seconds`` is how long the loop has waited for data, ``skew_seconds`` for slower
         ranks. ``steps`` tells the same of each of the last 1,000 batches (:class:`Step`).
         """
-        figures: dict[str, Any] = json.loads(self._pipeline().statistics())
+        figures: dict[str, Any] = json.loads(self._told().statistics)
         figures["rank"] = self._ranks.rank
         figures["steps"] = list(self._steps)
         return figures
 
     def explain(self) -> str:
         """How the data set is read, and why so."""
-        return str(self._pipeline().explain())
+        return self._told().explanation
 
     def skipped(self) -> list[tuple[int, str, str]]:
-        """Id, key and reason of each sample that ``on_error="skip"`` has left out on this rank."""
-        return list(self._pipeline().skipped()) + self._code.skipped
+        """Id, key and reason of samples that ``on_error="skip"`` has left out on this rank.
+
+        Each once, the first thousand of them.
+        """
+        return list({**self._told().skipped, **self._code.skipped}.values())
 
     def close(self) -> None:
         """Ends the loader's threads and gives its memory back. Arrays of batches stay valid."""
         self._generation += 1
         self._end()
         self._code.close()
+
+    def _end_with_process(self, failed: bool) -> bool:
+        self.close()
+        return not failed
 
     def __enter__(self) -> Loader:
         return self
@@ -264,17 +286,26 @@ class Loader:
     # Pipelines of the C++ library: one goes on over the ends of epochs.
 
     def _open(self, options: Any) -> None:
-        self._core = _core.Loader(self._ranks._comm, self._source.path, options)
-        self._entries = int(self._core.entries())
-        self._length = int(self._core.epoch_iterations())
-        schema = [Field(*field) for field in self._core.schema()]
-        raw = raw_parts(self._core.parts(), schema)
+        self._core = core = _core.Loader(self._ranks._comm, self._source.path, options)
+        self._process = os.getpid()
+        self._last: Optional[_Told] = None
+        self._entries = int(core.entries())
+        self._length = int(core.epoch_iterations())
+        schema = [Field(*field) for field in core.schema()]
+        raw = raw_parts(core.parts(), schema)
         wanted = self._source.fields
         self._schema = [field for field in schema if wanted is None or field.name in wanted]
         self._raw = {name: i for name, i in raw.items() if wanted is None or name in wanted}
-        if not self._schema and not self._raw:
+        names = [field.name for field in self._schema] + list(self._raw)
+        if not names:
             known = ", ".join([field.name for field in schema] + list(raw))
             raise usage(f"none of the fields {wanted} exists", f"name some of {known}")
+        require_free_names(names, self._beside())
+
+    def _beside(self) -> list[str]:
+        """What batches have besides fields."""
+        extra = [("key", self._keys), ("seed", self._seeds)]
+        return ["sample", "padded"] + [name for name, wanted in extra if wanted]
 
     def _reopen(self) -> None:
         """Where _state says."""
@@ -288,11 +319,33 @@ class Loader:
             self._reopen()
         return self._core
 
-    def _end(self) -> None:
+    def _told(self) -> _Told:
+        """Figures of the pipeline, or of the last one: asking for them opens none."""
+        core = self._core
+        if core is None:
+            assert self._last is not None
+            return self._last
+        skipped = {each[0]: each for each in core.skipped()}
+        return _Told(core.statistics(), core.explain(), skipped)
+
+    def _position(self) -> Optional[str]:
+        """The state after the batches that were yielded."""
         if self._core is None:
+            return self._state
+        return self._yielded if self._yielded is not None else str(self._core.state())
+
+    def _end(self) -> None:
+        core = self._core
+        if core is None:
             return
-        core, self._core = self._core, None
-        self._state = str(core.state())
+        if os.getpid() != self._process:  # a child of a fork has the object alone
+            self._core = None
+            core.close()
+            return
+        self._state = self._position()
+        self._yielded = None
+        self._last = self._told()
+        self._core = None
         core.close()
 
     def _go_to(self, epoch: int) -> None:
@@ -335,6 +388,10 @@ class Loader:
             if not finished and generation == self._generation:
                 self._end()
 
+    def _ahead(self) -> str:
+        """The state after what the pipeline has given; for who fetches ahead of the consumer."""
+        return str(self._core.state())
+
     def _require_latest(self, generation: int) -> None:
         if generation == self._generation and self._core is not None:
             return
@@ -344,6 +401,23 @@ class Loader:
         )
 
     def _next(self) -> Optional[Batch]:
+        if not self._code.runs:
+            return self._take()
+        # A batch whose samples a function refuses was not yielded.
+        before = self._ahead()
+        try:
+            batch = self._take()
+        except UserCodeError as error:
+            self._yielded = before
+            error.rank = self._ranks.rank
+            self._core.fail(error.args[0], error.sample, error.key or "")
+            raise
+        except BaseException:
+            self._yielded = before
+            raise
+        return batch
+
+    def _take(self) -> Optional[Batch]:
         keyed = self._keys or self._code.runs
         taken = self._core.next(list(self._raw.values()), keyed, self._seeds)
         if taken is None:
@@ -361,10 +435,36 @@ class Loader:
         if self._code.runs:
             fields, kept = self._code.apply({**fields, **_each(beside)}, ids, keys, self._raw)
             beside = {name: _pick(value, kept, len(ids)) for name, value in beside.items()}
-            return Batch({**beside, **fields}, epoch, iteration)
+            return Batch({**fields, **beside}, epoch, iteration)
         if self._collate is not None:
-            fields.update({name: self._collate(fields[name]) for name in self._raw})
+            fields.update({name: self._collated(fields[name]) for name in self._raw})
         return Batch({**fields, **beside}, epoch, iteration)
+
+    def _collated(self, values: Ragged) -> Any:
+        assert self._collate is not None
+        try:
+            return self._collate(values)
+        except Exception as error:
+            raise UserCodeError.of(error, None, "") from error
+
+
+class _Told(NamedTuple):
+    """What a pipeline has to tell, also when it is gone."""
+
+    statistics: str
+    explanation: str
+    skipped: dict[int, tuple[int, str, str]]
+
+
+def _check(decode: Any, order: str, end: str, on_error: str, ids: Any) -> None:
+    if decode is not None and not isinstance(decode, bool) and not callable(decode):
+        raise usage(f"decode is {decode!r}", "give None, False, or a function")
+    if end not in _ENDS:
+        raise usage(f"end is {end!r}", f"use one of {', '.join(_ENDS)}")
+    if on_error not in ("raise", "skip"):
+        raise usage(f"on_error is {on_error!r}", "use raise or skip")
+    if (ids is not None) != (order == "listed"):
+        raise usage("ids go with order='listed', and it with them", "give both or none")
 
 
 def _each(beside: dict[str, Any]) -> dict[str, Any]:

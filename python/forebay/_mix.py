@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _core
-from ._dataset import Dataset
+from ._dataset import Dataset, require_free_names
 from ._errors import usage
 from ._loader import Loader
+from ._options import whole_number
 from ._ranks import RanksLike, find_ranks
 
 if TYPE_CHECKING:
@@ -72,8 +74,10 @@ class Mix:
     ) -> None:
         if by not in ("weight", "samples"):
             raise usage(f"by is {by!r}", "use weight or samples")
-        if not datasets or any(not number > 0 for number in datasets.values()):
+        if not datasets or any(not 0 < number < math.inf for number in datasets.values()):
             raise usage("weights must be positive", "leave out data sets that are not wanted")
+        if samples is not None:
+            samples = whole_number("samples", samples, 1)
         if "order" in options or "ids" in options:
             raise usage("a mix has an order of its own", "drop order and ids")
         parts = [_opened(each) for each in datasets]
@@ -171,6 +175,7 @@ class Mix:
         ends = np.cumsum(self._sizes)
         ids = np.asarray(batch["sample"])
         source = np.searchsorted(ends, ids, side="right")
+        require_free_names(list(batch), ["source"])
         batch["source"] = source
         batch["sample"] = ids - (ends - self._sizes)[source]
         batch.epoch = epoch
@@ -194,7 +199,7 @@ class Mix:
         if state.get("forebay_mix") != _STATE_VERSION:
             raise usage("this is no state of a mix", "give what state_dict() has returned")
         epoch, inner = int(state["epoch"]), state["loader"]
-        if int(inner["state"]["epoch"]) > 0:  # it was used up
+        if inner["state"] is not None and int(inner["state"]["epoch"]) > 0:  # it was used up
             self._go_to(epoch + 1)
         else:
             self._go_to(epoch)

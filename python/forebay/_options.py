@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any, Optional, Union
 
@@ -28,8 +29,22 @@ def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
     if ids is not None:
         import numpy as np
 
-        options.set_ids(np.ascontiguousarray(ids, dtype=np.int64))
+        numbers = np.asarray(ids)
+        if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
+            raise usage("ids are no list of whole numbers", "give sample ids from 0")
+        options.set_ids(np.ascontiguousarray(numbers, dtype=np.int64))
     return options
+
+
+def whole_number(name: str, number: Any, least: int) -> int:
+    """``number`` as an int; NumPy's count too. Raises UsageError."""
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        raise usage(f"{name} is {number!r}", "give a whole number") from None
+    if not least <= whole < 1 << 48:
+        raise usage(f"{name} is {number}", f"give {least} or more, below 2^48")
+    return whole
 
 
 def memory_bytes(memory: Union[int, str, None]) -> Optional[str]:
@@ -63,13 +78,5 @@ def global_batch(batch_size: Optional[int], global_batch_size: Optional[int], ra
             "give one of them",
         )
     if batch_size is not None:
-        if batch_size < 1:
-            raise usage(f"batch_size is {batch_size}", "give at least 1")
-        return batch_size * ranks
-    assert global_batch_size is not None
-    if global_batch_size < ranks:
-        raise usage(
-            f"global_batch_size is {global_batch_size} over {ranks} ranks",
-            "give at least one sample a rank",
-        )
-    return global_batch_size
+        return whole_number("batch_size", batch_size, 1) * ranks
+    return whole_number("global_batch_size", global_batch_size, ranks)

@@ -17,12 +17,14 @@ import os
 import sys
 import warnings
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
-from ._errors import usage
+from ._errors import UsageError, usage
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class _Process:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.session: Any = None
-        self.open: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.open: list[weakref.ref[Any]] = []  # in the order of opening, which ranks share
         self.failed = False
         self.told = False
 
@@ -86,11 +88,11 @@ class _Process:
     def end(self) -> None:
         if os.getpid() != self.pid:
             return
-        for each in list(self.open):
-            if self.failed and hasattr(each, "_abandon"):
-                each._abandon()
-            else:
-                each.close()
+        _core.process_ends()
+        for reference in self.open:
+            each = reference()
+            if each is not None:
+                self.failed = not each._end_with_process(self.failed)
         if self.session is not None and self.failed:
             # Other ranks may be waiting for this one inside MPI, and MPI_Finalize would wait for
             # them: the launcher ends the job when it sees a process leave without it.
@@ -118,8 +120,26 @@ atexit.register(_process.end)
 
 
 def close_at_exit(thing: Any) -> None:
-    """``thing.close()`` is called before the process and MPI end, if it still lives."""
-    _process.open.add(thing)
+    """``thing._end_with_process(failed)`` is called before the process and MPI end.
+
+    It tells whether that went well.
+    """
+    _process.open = [each for each in _process.open if each() is not None]
+    _process.open.append(weakref.ref(thing))
+
+
+@contextmanager
+def failing_together(ranks: Ranks) -> Iterator[None]:
+    """Around what one rank may find out alone, in front of a collective opening.
+
+    A UsageError inside makes that opening raise the same on all ranks.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if ranks.kind == "mpi" and ranks.size > 1:
+            _core.fail_together(ranks._comm, error.happened, error.remedy)
+        raise
 
 
 def _from_environment() -> Optional[Ranks]:
@@ -153,6 +173,8 @@ def _adopt(comm: Any) -> Ranks:
     try:
         from mpi4py import MPI
 
+        if not isinstance(comm, MPI.Comm):
+            raise TypeError
         address = MPI._addressof(comm)
         library = MPI.Get_library_version()
     except (ImportError, TypeError, AttributeError):
@@ -189,7 +211,7 @@ def find_ranks(ranks: RanksLike = None) -> Ranks:
     if isinstance(ranks, str):
         return _named(ranks)
     if isinstance(ranks, tuple):
-        rank, size = ranks
+        rank, size = ranks if len(ranks) == 2 else (-1, 0)
         if not 0 <= rank < size:
             raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
         return Ranks(rank, size, "env", _core.self_communicator())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from ._errors import Error, UserCodeError
+from ._errors import Error, UserCodeError, usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +19,8 @@ Transform = Callable[["dict[str, Any]"], "Mapping[str, Any]"]
 #: Makes one value of a batch out of the values of its samples.
 Collate = Callable[["Sequence[Any]"], Any]
 
-#: A sample that was left out: id, key, and what is wrong with it.
-Skipped = "tuple[int, str, str]"
+
+_MOST_SKIPPED = 1000
 
 
 class SampleCode:
@@ -37,12 +37,16 @@ class SampleCode:
         skip: bool,
         threads: int,
     ) -> None:
+        if threads < 0:
+            raise usage(f"threads is {threads}", "give 0 for the caller's thread, or more")
         self._decode = decode
         self._transform = transform
         self._collate = collate
         self._skip = skip
-        self._pool = ThreadPoolExecutor(threads, "forebay-user") if threads > 0 else None
-        self.skipped: list[tuple[int, str, str]] = []
+        self._threads = threads
+        self._pool: Optional[ThreadPoolExecutor] = None
+        self._names: tuple[str, ...] = ()  # of the fields, once a batch has had some
+        self.skipped: dict[int, tuple[int, str, str]] = {}
 
     @property
     def runs(self) -> bool:
@@ -53,6 +57,7 @@ class SampleCode:
         """Ends the threads."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
 
     def apply(
         self,
@@ -67,6 +72,8 @@ class SampleCode:
         """
         names = tuple(stored)
         work = ((fields, i, int(ids[i]), keys[i], names) for i in range(len(ids)))
+        if self._threads > 0 and self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "forebay-user")
         run: Iterable[Any] = (
             self._pool.map(self._one, work) if self._pool is not None else map(self._one, work)
         )
@@ -100,30 +107,43 @@ class SampleCode:
                 sample.update(decoded)
             else:
                 sample["value"] = decoded
-        return sample if self._transform is None else self._transform(sample)
+        if self._transform is None:
+            return sample
+        transformed = self._transform(sample)
+        if not isinstance(transformed, Mapping):
+            raise TypeError(f"transform has returned {type(transformed).__name__}, not a mapping")
+        return transformed
 
     def _note(self, error: UserCodeError) -> None:
         assert error.sample is not None
-        self.skipped.append((error.sample, error.key or "", error.happened))
+        if len(self.skipped) < _MOST_SKIPPED:
+            self.skipped[error.sample] = (error.sample, error.key or "", error.happened)
 
     def _together(self, samples: list[Mapping[str, Any]]) -> dict[str, Any]:
         if not samples:
-            return {}
+            return {name: [] for name in self._names}
+        self._names = tuple(samples[0])
         together = self._collate or collate
-        return {name: together([sample[name] for sample in samples]) for name in samples[0]}
+        try:
+            return {name: together([sample[name] for sample in samples]) for name in self._names}
+        except Error:
+            raise
+        except Exception as error:
+            raise UserCodeError.of(error, None, "") from error
 
 
 def collate(values: Sequence[Any]) -> Any:
-    """One array where the values are numbers or arrays of one shape; else the list as it is."""
+    """One array where the values are numbers, or arrays of one shape; else the list as it is."""
     import numpy as np
 
     first = values[0]
-    if isinstance(first, (bytes, str, memoryview)) or not hasattr(first, "__array__"):
-        return np.asarray(values) if isinstance(first, (int, float, bool)) else list(values)
-    if all(value.shape == first.shape for value in values):
-        if type(first).__module__.startswith("torch"):
-            import torch
+    if all(isinstance(value, (int, float, np.number)) for value in values):
+        return np.asarray(values)
+    shape = getattr(first, "shape", None)
+    if shape is None or any(getattr(value, "shape", None) != shape for value in values):
+        return list(values)
+    if type(first).__module__.startswith("torch"):
+        import torch
 
-            return torch.stack(list(values))
-        return np.stack(values)
-    return list(values)
+        return torch.stack(list(values))
+    return np.stack(values)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Optional
 
 from . import _core
+from ._errors import usage
 from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
+
+#: How long a rank that ends waits for the others to end as well, in seconds.
+_LONGEST_GOODBYE = 10.0
 
 
 class Handle:
-    """One started operation. Keeps its arrays until it is done."""
+    """One started operation. Its arrays are kept by the synchronizer until it is done."""
 
-    __slots__ = ("_arrays", "_core")
+    __slots__ = ("_arrays", "_core", "_owner")
 
-    def __init__(self, core: Any, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, owner: Synchronizer, core: Any, arrays: tuple[Any, ...]) -> None:
         self._core = core
         self._arrays = arrays
+        self._owner = owner
 
     def done(self) -> bool:
         """Whether the result is there, or the operation has failed."""
@@ -74,7 +80,22 @@ class Synchronizer:
             stall_limit,
             placement,
         )
+        # Behind _core, so that the engine ends before the memory that it works on.
+        self._started: deque[Handle] = deque()
         close_at_exit(self)
+
+    def _engine(self) -> Any:
+        if self._core is None:
+            raise usage("the synchronizer is closed", "make another one")
+        return self._core
+
+    def _keep(self, core: Any, *arrays: Any) -> Handle:
+        """Operations end about in the order in which they were started."""
+        while self._started and self._started[0].done():
+            self._started.popleft()
+        handle = Handle(self, core, arrays)
+        self._started.append(handle)
+        return handle
 
     def allreduce(
         self, name: str, array: Any, output: Any = None, reduction: str = "mean"
@@ -85,38 +106,48 @@ class Synchronizer:
         untouched until the handle is done.
         """
         into = array if output is None else output
-        return Handle(self._core.allreduce(name, array, into, reduction), (array, into))
+        return self._keep(self._engine().allreduce(name, array, into, reduction), array, into)
 
     def broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
         """Starts giving the values of rank ``root`` to all, in place."""
-        return Handle(self._core.broadcast(name, array, root), (array,))
+        return self._keep(self._engine().broadcast(name, array, root), array)
 
     def barrier(self, name: str = "barrier") -> None:
         """Waits for all ranks."""
-        self._core.barrier(name).wait()
+        self._engine().barrier(name).wait()
 
     def join(self) -> None:
         """Says that this rank has no more to sum, and waits until all have said so."""
-        self._core.join().wait()
+        self._engine().join().wait()
 
     def end_step(self) -> None:
         """``topo``: all that a step sums was started. Not needed, but finds what is missing."""
-        self._core.end_step()
+        self._engine().end_step()
 
     def stats(self) -> dict[str, Any]:
         """Figures of this rank: tensors, transfers, bytes, messages to agree, thread times."""
-        figures: dict[str, Any] = self._core.statistics()
+        figures: dict[str, Any] = self._engine().statistics()
         return figures
 
     def explain(self) -> str:
         """Strategy, algorithm and placement, and why so."""
-        return str(self._core.explain())
+        return str(self._engine().explain())
 
     def close(self) -> None:
         """Waits until everything that was started is done on all ranks. Collective."""
         core, self._core = self._core, None
         if core is not None:
             core.close()
+        self._started.clear()
 
-    def _abandon(self) -> None:
-        """At the end of a process that has failed: the other ranks are not waited for."""
+    def _end_with_process(self, failed: bool) -> bool:
+        """Whether this ends well. Where the process has failed, other ranks are not waited for."""
+        core = self._core
+        if core is None or failed:
+            return not failed
+        if self.ranks.size > 1 and not core.barrier("forebay.exit").wait_for(_LONGEST_GOODBYE):
+            core.fail("a rank has ended while others go on summing")
+            self._core = None
+            return False
+        self.close()
+        return True

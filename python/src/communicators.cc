@@ -8,6 +8,7 @@
 #include "forebay/error.hpp"
 #include "forebay/mpi.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
@@ -20,8 +21,15 @@ std::shared_ptr<Communicator> adopt(std::uintptr_t address) {
                 "give mpi4py's communicator of the MPI library that forebay was built with");
   }
   const MPI_Comm comm = *reinterpret_cast<const MPI_Comm*>(address);
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   return mpi_communicator(comm);
+}
+
+/// For a rank that finds out by itself that it cannot open what the others open: they, whose first
+/// step is such a meeting too, throw the same.
+void fail_together(Communicator& comm, const std::string& happened, const std::string& remedy) {
+  const Unlocked unlocked;
+  collectively(comm, [&] { throw Error(ErrorKind::usage, happened, remedy); });
 }
 
 std::string mpi_library() {
@@ -44,6 +52,8 @@ void add_communicators(nb::module_& module) {
       .def("world", &MpiSession::world);
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));
+  module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("happened"),
+             nb::arg("remedy"));
   module.def("launched_by_mpi", &launched_by_mpi);
   module.def("mpi_thread_level", &mpi_thread_level);
   module.def("mpi_library", &mpi_library);

@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <mutex>
 
 #include "arrays.hpp"
 #include "columns.hpp"
 #include "schema.hpp"
+#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
@@ -70,13 +71,14 @@ TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
   return taken;
 }
 
-/// Belongs to the process that opened it: its threads and MPI do not survive a fork.
+/// Belongs to the process that opened it: its threads and MPI do not survive a fork. close() may be
+/// called while another thread is inside of next(), which then throws cancelled.
 class PythonLoader {
  public:
   PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
                const LoaderOptions& options)
-      : process_(getpid()), decode_(options.decode) {
-    const nb::gil_scoped_release release;
+      : process_(getpid()), decode_(options.decode || !options.transform.empty()) {
+    const Unlocked unlocked;
     loader_.emplace(Loader::open(comm, path, options));
     loader_->set_interrupt(ask_python);
   }
@@ -85,29 +87,37 @@ class PythonLoader {
   ~PythonLoader() { close(); }
 
   void close() {
-    if (!loader_) return;
     if (getpid() != process_) {
       // A child of fork() has the object, but none of the threads that its end would wait for.
-      new std::optional<Loader>(std::move(loader_));  // left behind on purpose
+      if (loader_) new std::optional<Loader>(std::move(loader_));  // left behind on purpose
       loader_.reset();
       return;
     }
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
+    std::unique_lock lock(use_, std::try_to_lock);
+    if (!lock) {
+      loader_->fail(Error(ErrorKind::cancelled, "the loader was closed by another thread"));
+      lock.lock();
+    }
     loader_.reset();
   }
 
   /// None at the end; else epoch, iteration, ids, repeats, fields, the wanted parts as stored,
   /// keys, seeds, and the seconds waited for data, decoding, other ranks.
   nb::object next(const std::vector<std::size_t>& parts, bool keys, bool seeds) {
-    Loader& loader = alive();
-    const Wanted wanted{
-        .parts = {.parts = loader.parts().size(), .wanted = parts}, .keys = keys, .seeds = seeds};
+    alive();
     std::optional<TakenBatch> taken;
+    Schema schema;
+    Wanted wanted{.parts = {.parts = 0, .wanted = parts}, .keys = keys, .seeds = seeds};
     {
-      const nb::gil_scoped_release release;
+      const Unlocked unlocked;
+      const std::lock_guard lock(use_);
+      Loader& loader = alive();
+      wanted.parts.parts = loader.parts().size();
+      schema = loader.schema();
       const LoaderWaits before = loader.waits();
       if (const auto batch = loader.next()) {
-        taken = take_apart(*batch, loader.schema(), decode_, wanted);
+        taken = take_apart(*batch, schema, decode_, wanted);
         const LoaderWaits after = loader.waits();
         taken->waited = {.data = after.data - before.data,
                          .decoding = after.decoding - before.decoding,
@@ -115,7 +125,13 @@ class PythonLoader {
       }
     }
     if (!taken) return nb::none();
-    return to_python(*taken, loader.schema());
+    return to_python(*taken, schema);
+  }
+
+  /// Makes every rank's next call throw this.
+  void fail(const std::string& message, std::optional<std::uint64_t> sample,
+            const std::string& key) {
+    alive().fail(Error(ErrorKind::cancelled, message, {}, {.sample = sample, .key = key}));
   }
 
   Loader& alive() {
@@ -145,6 +161,7 @@ class PythonLoader {
         nb::make_tuple(taken.waited.data, taken.waited.decoding, taken.waited.ranks));
   }
 
+  std::mutex use_;  ///< of the loader, by next()
   std::optional<Loader> loader_;
   pid_t process_;
   bool decode_;
@@ -205,6 +222,8 @@ void add_loader(nb::module_& module) {
            nb::arg("comm"), nb::arg("path"), nb::arg("options"))
       .def("next", &PythonLoader::next, nb::arg("parts"), nb::arg("keys"), nb::arg("seeds"))
       .def("close", &PythonLoader::close)
+      .def("fail", &PythonLoader::fail, nb::arg("message"), nb::arg("sample").none(),
+           nb::arg("key"))
       .def("entries", [](PythonLoader& self) { return self.alive().entries(); })
       .def("epoch_iterations", [](PythonLoader& self) { return self.alive().epoch_iterations(); })
       .def("epochs_done", [](PythonLoader& self) { return self.alive().epochs_done(); })

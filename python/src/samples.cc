@@ -11,6 +11,7 @@
 #include "columns.hpp"
 #include "forebay/loader.hpp"
 #include "schema.hpp"
+#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
@@ -80,7 +81,7 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
   std::optional<Columns> columns;
   std::optional<Decoded> decoded;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     decoded.emplace(decode ? samples.schema() : nothing, numbers.size());
     samples.read(numbers, [&](const SampleView& sample) {
       const auto* const key = reinterpret_cast<const char*>(sample.key.data());
@@ -101,7 +102,7 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
 nb::list keys_of(const Samples& samples) {
   std::vector<std::string> keys;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     samples.keys([&keys](std::uint64_t, std::span<const std::byte> key) {
       keys.emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
     });
@@ -112,7 +113,7 @@ nb::list keys_of(const Samples& samples) {
 }
 
 Samples open_samples(const std::string& path, const LoaderOptions& options) {
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   return Samples::open(path, options);
 }
 
@@ -134,7 +135,7 @@ void add_samples(nb::module_& module) {
            [](const Samples& samples, std::uint64_t id) {
              std::string key;
              {
-               const nb::gil_scoped_release release;
+               const Unlocked unlocked;
                key = samples.key(id);
              }
              return nb::bytes(key.data(), key.size());

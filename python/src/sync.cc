@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
@@ -78,10 +79,10 @@ std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& com
       .stall_warning = milliseconds(stall_warning),
       .stall_limit = milliseconds(stall_limit),
       .placement = placement};
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   // Its end waits for its thread, and perhaps for other ranks.
   return {new SyncEngine(comm, options), [](SyncEngine* engine) {
-            const nb::gil_scoped_release unlocked;
+            const Unlocked meanwhile;
             delete engine;
           }};
 }
@@ -90,7 +91,7 @@ std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& com
 void wait(const SyncHandle& handle) {
   for (;;) {
     {
-      const nb::gil_scoped_release release;
+      const Unlocked unlocked;
       if (handle.wait_for(std::chrono::milliseconds(100))) break;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -121,7 +122,17 @@ nb::dict figures_of(const SyncEngine& engine) {
 }  // namespace
 
 void add_sync(nb::module_& module) {
-  nb::class_<SyncHandle>(module, "SyncHandle").def("done", &SyncHandle::done).def("wait", &wait);
+  nb::class_<SyncHandle>(module, "SyncHandle")
+      .def("done", &SyncHandle::done)
+      .def(
+          "wait_for",
+          [](const SyncHandle& handle, double seconds) {
+            const Unlocked unlocked;
+            return handle.wait_for(
+                std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+          },
+          nb::arg("seconds"))
+      .def("wait", &wait);
   nb::class_<SyncEngine>(module, "SyncEngine")
       .def(
           "allreduce",
@@ -144,6 +155,12 @@ void add_sync(nb::module_& module) {
       .def("join", &SyncEngine::join)
       .def("end_step", &SyncEngine::end_step)
       .def("close", &SyncEngine::close, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "fail",
+          [](SyncEngine& engine, const std::string& message) {
+            engine.fail(Error(ErrorKind::cancelled, message));
+          },
+          nb::arg("message"))
       .def("check", &SyncEngine::check)
       .def("explain", &SyncEngine::explain)
       .def("statistics", &figures_of, nb::sig("def statistics(self) -> dict[str, float]"));

@@ -282,3 +282,42 @@ def test_transforms_in_cpp_give_images_of_one_size(data):
     loader = forebay.Loader(path, batch_size=20, **options)
     first, second = (np.concatenate([b["image"] for b in loader]) for _ in range(2))
     assert not np.array_equal(first, second)  # another epoch, other crops
+
+
+def test_odd_indices_and_paths_are_refused(images):
+    path, _, _ = images
+    ds = forebay.Dataset(path)
+    for wrong in (1.7, [1.5], [[1, 2]], "3", None):
+        with pytest.raises(TypeError):
+            ds[wrong]
+    with pytest.raises(IndexError):
+        ds[np.array([True, False])]
+    for wrong in (None, 3, b"x", [], ["a,b.lmdb", "c.lmdb"], {"a": "x&y", "b": "z"}):
+        with pytest.raises(forebay.UsageError):
+            forebay.Dataset(wrong)
+
+
+def test_a_child_of_a_fork_does_not_meet_locks_of_other_threads(images):
+    import threading
+
+    path, _, labels = images
+    ds = forebay.Dataset(path)
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            ds[3]
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if int(ds[7]["label"]) == labels[7] else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

@@ -329,3 +329,112 @@ def test_many_small_files_under_a_small_limit_of_handles(data, tmp_path):
         assert seen == set(range(2000))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_batch_that_user_code_refuses_was_not_yielded(numbers):
+    class Once:
+        def __init__(self, error):
+            self.error = error
+
+        def __call__(self, sample):
+            if self.error is not None and int(sample["x"]) == int(wanted):
+                error, self.error = self.error, None
+                raise error
+            return sample
+
+    options = {"batch_size": 16, "codec": "raw", "schema": "x:i64[]", "end": "exact"}
+    whole = [b["sample"].tolist() for b in forebay.Loader(numbers, **options)]
+    wanted = whole[4][3]
+    for error in (ValueError("bad"), KeyboardInterrupt()):
+        loader = forebay.Loader(numbers, transform=Once(error), **options)
+        seen = []
+        with pytest.raises((forebay.UserCodeError, KeyboardInterrupt)):
+            for batch in loader:
+                seen.append(batch["sample"].tolist())
+        assert seen == whole[:4]
+        resumed = forebay.Loader(numbers, **options)
+        resumed.load_state_dict(loader.state_dict())
+        assert [b["sample"].tolist() for b in resumed] == whole[4:]
+
+
+def test_fields_that_batches_have_already_are_refused(data):
+    path = data / "names.h5"
+    with h5py.File(path, "w") as file:
+        file["sample"] = np.arange(10)
+        file["x"] = np.arange(10)
+    with pytest.raises(forebay.UsageError, match="sample"):
+        forebay.Loader(str(path), batch_size=4)
+    batch = next(iter(forebay.Loader(f"{path}#id=sample,x", batch_size=4)))
+    assert set(batch) == {"id", "x", "sample", "padded"}
+
+
+def test_a_state_that_does_not_fit_leaves_the_loader_as_it_was(numbers, values):
+    other = forebay.Loader(values[0], batch_size=16, decode=False).state_dict()
+    options = {"batch_size": 16, "decode": False}
+    whole = [b["sample"].tolist() for b in forebay.Loader(numbers, **options)]
+    loader = forebay.Loader(numbers, **options)
+    batches = iter(loader)
+    seen = [next(batches)["sample"].tolist() for _ in range(3)]
+    for wrong in (other, {"forebay": 1, "state": {"x": 1}}, None, {}):
+        with pytest.raises(forebay.Error):
+            loader.load_state_dict(wrong)
+    resumed = forebay.Loader(numbers, **options)
+    resumed.load_state_dict(loader.state_dict())
+    assert seen + [b["sample"].tolist() for b in resumed] == whole
+
+
+def test_what_was_asked_for_is_kept_in_the_state(numbers):
+    loader = forebay.Loader(numbers, batch_size=16, decode=False)
+    loader.set_epoch(np.int64(5))
+    resumed = forebay.Loader(numbers, batch_size=16, decode=False)
+    resumed.load_state_dict(loader.state_dict())
+    assert next(iter(resumed)).epoch == 5
+
+
+def test_a_closed_loader_still_tells_what_happened(numbers):
+    def decode(value):
+        if value[0] < 3:
+            raise ValueError("small")
+        return len(value)
+
+    loader = forebay.Loader(numbers, batch_size=16, decode=decode, on_error="skip", threads=2)
+    for _ in range(2):
+        list(loader)
+    loader.close()
+    assert loader.stats()["batches"] == 2 * len(loader)
+    assert "shuffled" in loader.explain()
+    assert [each[0] for each in sorted(loader.skipped())] == [0, 1, 2]
+    assert len(list(loader)) == len(loader)  # opens anew
+
+
+def test_a_data_set_says_how_it_is_read(images):
+    path, _, _ = images
+    stored = forebay.Dataset(path, decode=False)
+    assert set(next(iter(forebay.Loader(stored, batch_size=4)))) == {"value", "sample", "padded"}
+    declared = forebay.Dataset(path, schema="image:u8[3x8x8],label:i32[]")
+    batch = next(iter(forebay.Loader(declared, batch_size=4, decode=len)))
+    assert batch["value"].dtype.kind == "i"
+
+
+def test_closing_from_another_thread_ends_a_loop(numbers):
+    import threading
+
+    loader = forebay.Loader(numbers, batch_size=2, decode=False)
+    began = threading.Event()
+    ended = []
+
+    def consume():
+        try:
+            while True:
+                for _ in loader:
+                    began.set()
+        except forebay.Error as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=consume, daemon=True)
+    thread.start()
+    assert began.wait(30)
+    loader.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert ended

@@ -251,3 +251,111 @@ loader.close()
 print("fine", flush=True)
 """
     assert run_ranks(4, script(text), numbers).stdout.count("fine") == 4
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "forebay.Loader(sys.argv[1], 4 if rank == 0 else -1, decode=False)",
+        "loader.load_state_dict(loader.state_dict() if rank == 0 else {'bad': 1})",
+    ],
+)
+def test_a_mistake_of_one_rank_is_told_to_all(numbers, script, mistake):
+    text = f"""
+import sys, forebay
+loader = forebay.Loader(sys.argv[1], 4, decode=False)
+rank = loader.ranks.rank
+try:
+    {mistake}
+except forebay.UsageError as error:
+    print("told", flush=True)
+loader.close()
+"""
+    assert run_ranks(2, script(text), numbers, timeout=60).stdout.count("told") == 2
+
+
+def test_an_exception_of_user_code_reaches_all_ranks(numbers, script):
+    text = """
+import sys, time, forebay
+def decode(value):
+    if loader.ranks.rank == 1 and loader.stats()["batches"] > 3:
+        raise ArithmeticError("bad luck")
+    return len(value)
+loader = forebay.Loader(sys.argv[1], 4, decode=decode)
+try:
+    while True:
+        for batch in loader:
+            time.sleep(0.01)
+except forebay.Error as error:
+    print(type(error).__name__, error, flush=True)
+loader.close()
+"""
+    out = run_ranks(2, script(text), numbers, timeout=60).stdout
+    assert out.count("bad luck") == 2, out
+    assert "UserCodeError" in out
+    assert "CancelledError" in out
+
+
+def test_memory_of_sums_is_kept_until_they_are_done(script):
+    text = """
+import time, forebay, numpy as np
+s = forebay.Synchronizer()
+if s.ranks.rank == 1:
+    time.sleep(0.5)
+for k in range(50):
+    s.allreduce(f"t{k}", np.full(100000, 7, "f4"), reduction="sum")
+junk = [np.zeros(100000, "f4") for _ in range(50)]
+s.barrier()
+print("fine", flush=True)
+"""
+    assert run_ranks(2, script(text), timeout=60).stdout.count("fine") == 2
+
+
+def test_a_rank_that_exits_does_not_leave_the_others_summing(script):
+    text = """
+import sys, forebay, numpy as np
+s = forebay.Synchronizer()
+s.allreduce("x", np.ones(10, "f4")).wait()
+if s.ranks.rank == 0:
+    sys.exit(1)
+s.allreduce("y", np.ones(10, "f4")).wait()
+"""
+    done = run_ranks(2, script(text), timeout=60, check=False)
+    assert done.returncode != 0
+
+
+def test_several_synchronizers_and_loaders_end_with_the_process(numbers, script):
+    text = """
+import sys, forebay
+s = [forebay.Synchronizer() for _ in range(3)]
+l = [forebay.Loader(sys.argv[1], 4, decode=False) for _ in range(3)]
+print("fine", flush=True)
+"""
+    assert run_ranks(2, script(text), numbers, timeout=60).stdout.count("fine") == 2
+
+
+def test_daemon_threads_do_not_crash_the_end_of_a_process(numbers, script):
+    text = """
+import queue, sys, threading, forebay
+loader = forebay.Loader(sys.argv[1], 4, decode=False)
+ds = forebay.Dataset(sys.argv[1], decode=False)
+q = queue.Queue(4)
+def consume():
+    while True:
+        for batch in loader:
+            q.put(batch)
+def look_up():
+    while True:
+        ds[3]
+for target in (consume, look_up):
+    threading.Thread(target=target, daemon=True).start()
+q.get()
+raise SystemExit(5)
+"""
+    program = script(text)
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, str(program), numbers],
+            check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 5, done.stderr

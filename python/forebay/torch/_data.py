@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any, Optional
@@ -29,14 +30,23 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._args = args
         self._options = options
         self._loader: Optional[Loader] = None
+        self._process = 0  # that has opened it
         self._state: Optional[dict[str, Any]] = None
+        # Workers of every epoch may be new processes: all see the same number.
+        self._epochs = torch.zeros(1, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
 
     def _open(self) -> Loader:
-        if self._loader is None:
+        if self._loader is None or self._process != os.getpid():
             self._loader = Loader(*self._args, **self._options)
+            self._process = os.getpid()
             if self._state is not None:
                 self._loader.load_state_dict(self._state)
         return self._loader
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iterator gives this epoch. Not needed."""
+        self._epochs[0] = epoch
+        self._state = None
 
     def __iter__(self) -> Iterator[Any]:
         worker = torch.utils.data.get_worker_info()  # type: ignore[no-untyped-call]
@@ -48,7 +58,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 "loader reads and decodes in threads of its own",
                 stacklevel=2,
             )
-        for batch in self._open():
+        loader = self._open()
+        if self._state is None:
+            loader.set_epoch(int(self._epochs[0]))
+        self._state = None
+        for batch in loader:
+            self._epochs[0] = batch.epoch + 1
             yield dict(as_tensors(batch))
 
     def __len__(self) -> int:
@@ -91,7 +106,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         ranks: RanksLike = None,
         **options: Any,
     ) -> None:
-        self._samples = samples if isinstance(samples, int) else len(samples)
+        self._samples = len(samples) if hasattr(samples, "__len__") else int(samples)
         if order in ("strided", "listed"):
             raise usage(f"a sampler has no order {order}", "use forebay.Loader")
         self._ranks = find_ranks(ranks)

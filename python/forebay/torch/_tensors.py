@@ -47,27 +47,39 @@ def _sent(batch: Batch, device: torch.device, pin: bool) -> Batch:
     return Batch({k: send(v) for k, v in tensors.items()}, batch.epoch, batch.iteration)
 
 
-def _on_the_way(batches: Iterator[Batch], device: torch.device) -> Generator[Batch, None, None]:
+def _on_the_way(source: Iterable[Batch], device: torch.device) -> Generator[Batch, None, None]:
     """Copies the next batch on a stream of its own while the present one is used."""
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    loader = source if isinstance(source, ArrayLoader) else None
+    batches = _each(source)
 
-    def start() -> Optional[Batch]:
+    def start() -> tuple[Optional[Batch], Optional[str]]:
         batch = next(batches, None)
         if batch is None:
-            return None
+            return None, None
         with torch.cuda.stream(stream):
-            return _sent(batch, device, True)
+            return _sent(batch, device, True), loader._ahead() if loader else None
 
-    coming = start()
-    while coming is not None:
-        current = torch.cuda.current_stream(device)
-        current.wait_stream(stream)  # type: ignore[no-untyped-call]
-        batch = coming
-        for value in batch.values():
-            if isinstance(value, torch.Tensor):
-                value.record_stream(current)  # its memory is not given away while it is used
-        coming = start()
-        yield batch
+    try:
+        coming, state = start()
+        while coming is not None:
+            current = torch.cuda.current_stream(device)
+            current.wait_stream(stream)  # type: ignore[no-untyped-call]
+            batch = coming
+            for value in batch.values():
+                if isinstance(value, torch.Tensor):
+                    value.record_stream(current)  # its memory is not given away while it is used
+            if loader:
+                loader._yielded = state  # what is on the way was not yielded
+            coming, state = start()
+            yield batch
+    finally:
+        if loader and loader._core is not None and coming is None:
+            loader._yielded = None
+
+
+def _each(source: Iterable[Batch]) -> Iterator[Batch]:
+    return source._iterate() if isinstance(source, ArrayLoader) else iter(source)
 
 
 def to_device(
@@ -76,11 +88,11 @@ def to_device(
     """Batches as tensors on ``device``. On CUDA, each is copied while the one before is used."""
     where = torch.device(device)
     if where.type == "cuda" and pin_memory is not False:
-        return _on_the_way(iter(batches), where)
+        return _on_the_way(batches, where)
     pin = bool(pin_memory)
     if where.type == "cpu":
-        return (as_tensors(batch, pin) for batch in batches)
-    return (_sent(batch, where, pin) for batch in batches)
+        return (as_tensors(batch, pin) for batch in _each(batches))
+    return (_sent(batch, where, pin) for batch in _each(batches))
 
 
 class Loader(ArrayLoader):
@@ -98,4 +110,4 @@ class Loader(ArrayLoader):
         super().__init__(*args, **options)
 
     def __iter__(self) -> Iterator[Batch]:
-        return to_device(super().__iter__(), self._torch_device, self._pin_memory)
+        return to_device(self, self._torch_device, self._pin_memory)
