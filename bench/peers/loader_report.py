@@ -57,7 +57,7 @@ def table(results, case):
              "|---|--:|--:|--:|--:|--:|--:|\n")
     text += "".join(_row(results, case, peer) for peer in peers)
     for run in results["runs"]:
-        if run["case"] == case.name and "error" in run:
+        if run["case"] == case.name and run["peer"] in loader_cases.PEERS and "error" in run:
             text += f"\n{run['peer']}, round {run['round']}: `{run['error']}`\n"
     return text
 
@@ -127,7 +127,6 @@ def plot(results, path):
         colors = ["#c2410c" if peer == "forebay" else "#64748b" for peer in peers]
         axis.barh(peers, middles, xerr=errors, color=colors, ecolor="#111827", capsize=2)
         axis.invert_yaxis()
-        axis.set_xscale("log")
         axis.set_title(case.title, fontsize=9, loc="left")
         axis.set_xlabel("samples a second", fontsize=8)
         axis.tick_params(labelsize=8)
