@@ -47,10 +47,8 @@ PEERS = {
     "h5py 0": ("torch", RAW),
     "h5py 2": ("torch", RAW),
     "h5py 4": ("torch", RAW),
-    "webdataset 0": ("webdataset", RAW),
     "webdataset 2": ("webdataset", ("small", "large", "jpeg")),
     "tf.data": ("tensorflow", ("small", "large", "jpeg")),
-    "streaming 0": ("streaming", RAW),
     "streaming 2": ("streaming", ("small", "large", "jpeg")),
     "grain": ("grain", RAW),
     "spdl": ("spdl", RAW),
@@ -72,8 +70,7 @@ PACKAGES = {
 
 #: Where a part of the data has been left out: cold reading by those whose files are read forward,
 #: and by more than one number of workers, says nothing more.
-NOT_COLD = ("webdataset 0", "webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "streaming 0",
-            "py-lmdb-each 0")
+NOT_COLD = ("webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "py-lmdb-each 0")
 
 
 def peers_of(case):

@@ -58,7 +58,8 @@ def make_lmdb(folder, data, count):
         for first in range(0, count, 1000):
             with environment.begin(write=True) as transaction:
                 for i in range(first, min(first + 1000, count)):
-                    transaction.put(f"{i:08d}".encode(), datum(data, image(data, i), i), append=True)
+                    value = datum(data, image(data, i), i)
+                    transaction.put(f"{i:08d}".encode(), value, append=True)
 
 
 def make_hdf5(folder, data, count):

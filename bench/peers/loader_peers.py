@@ -1,7 +1,8 @@
 """The loaders: for each, a function that opens its data and gives epochs of (labels, images).
 
-open_peer(peer, case, folder) -> epoch(number) -> iterator of (labels int32 [b], images), where images
-are uint8 [b, ...] as they were stored, or for JPEG files float32 [b, 3, 224, 224]. Everything is
+open_peer(peer, case, folder) -> epoch(number) -> iterator of (labels int32 [b], images)
+
+Images are uint8 [b, ...] as they were stored, or for JPEG files float32 [b, 3, 224, 224]. All is
 written as well as its documentation tells to: batches are put together at once, by as few Python
 calls as the library allows.
 """
@@ -13,6 +14,7 @@ import numpy
 
 import loader_cases
 import loader_images
+import loader_readers
 
 
 def _forebay(case, folder, _):
@@ -28,94 +30,6 @@ def _forebay(case, folder, _):
         for batch in loader:
             yield batch["label"], batch["image"]
     return epoch
-
-
-class DatumReader:
-    """Samples of Datums in LMDB by their numbers, a batch at a time: one transaction a process, no
-    copy of a value but the one into the batch. All Datums have the same shape, so the label is
-    found without protobuf."""
-
-    def __init__(self, case, folder):
-        self._case = case
-        self._path = os.path.join(folder, "lmdb")
-        self._transaction = None
-        self._shape = loader_cases.DATA[case.data][0]
-        self._decode = loader_images.pil_transform() if case.data == "jpeg" else None
-
-    def _begin(self):
-        import lmdb
-        # Without the kernel's read-ahead where that would read in vain, as py-lmdb advises.
-        environment = lmdb.open(self._path, readonly=True, lock=False,
-                                readahead=not self._case.shuffled)
-        self._transaction = environment.begin(buffers=True)
-        value = self._transaction.get(b"00000000")
-        self.head = value.nbytes
-        if self._shape is not None:
-            size = int(numpy.prod(self._shape))
-            self.head = value.nbytes - size - 2  # the first has a label of one byte
-            self._size = size
-
-    def __getitem__(self, numbers):
-        if self._transaction is None:
-            self._begin()
-        if self._decode is not None:
-            return self._files(numbers)
-        get, head, size = self._transaction.get, self.head, self._size
-        images = numpy.empty((len(numbers), size), numpy.uint8)
-        labels = numpy.empty(len(numbers), numpy.int32)
-        for place, number in enumerate(numbers):
-            value = get(b"%08d" % number)
-            images[place] = numpy.frombuffer(value, numpy.uint8, size, head)
-            labels[place] = _varint(value[head + size + 1:])
-        return labels, images.reshape(len(numbers), *self._shape)
-
-    def _files(self, numbers):
-        images = numpy.empty((len(numbers), 3, loader_cases.SIDE, loader_cases.SIDE),
-                             numpy.float32)
-        labels = numpy.empty(len(numbers), numpy.int32)
-        for place, number in enumerate(numbers):
-            value = self._transaction.get(b"%08d" % number)
-            size, length = _varint_and_length(value[1:])
-            images[place] = self._decode(value[1 + length:1 + length + size])
-            labels[place] = _varint(value[2 + length + size:])
-        return labels, images
-
-
-def _varint_and_length(memory):
-    number = shift = 0
-    for length, byte in enumerate(memory, 1):
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, length
-        shift += 7
-    raise ValueError("the Datum is cut")
-
-
-def _varint(memory):
-    return _varint_and_length(memory)[0]
-
-
-class Hdf5Reader:
-    """A batch of rows in one go: runs as slices, else one by one, which h5py does faster than a list
-    of rows."""
-
-    def __init__(self, case, folder):
-        self._path = os.path.join(folder, "data.h5")
-        self._case = case
-        self._file = None
-
-    def __getitem__(self, numbers):
-        if self._file is None:
-            import h5py
-            self._file = h5py.File(self._path, rdcc_nbytes=0)
-            self._images, self._labels = self._file["image"], self._file["label"][:]
-        if not self._case.shuffled:
-            part = slice(numbers[0], numbers[-1] + 1)
-            return self._labels[part], self._images[part]
-        images = numpy.empty((len(numbers), *self._images.shape[1:]), numpy.uint8)
-        for place, number in enumerate(numbers):
-            self._images.read_direct(images, numpy.s_[number], numpy.s_[place])
-        return self._labels[numbers], images
 
 
 def _dataloader(case, reader, count, workers):
@@ -146,21 +60,8 @@ def _joined(values, shape):
 
 
 def _lmdb(case, folder, workers):
-    return _dataloader(case, DatumReader(case, folder), _count(folder), workers)
-
-
-class EachSample:
-    """One sample at a time, as a data set class usually is written."""
-
-    def __init__(self, reader, count):
-        self._reader, self._count = reader, count
-
-    def __len__(self):
-        return self._count
-
-    def __getitem__(self, number):
-        labels, images = self._reader[[number]]
-        return labels[0], images[0]
+    return _dataloader(case, loader_readers.DatumReader(case, folder), _count(folder),
+                       workers)
 
 
 def _lmdb_each(case, folder, workers):
@@ -168,7 +69,8 @@ def _lmdb_each(case, folder, workers):
     import torch
     from torch.utils import data
     torch.set_num_threads(1)
-    loader = data.DataLoader(EachSample(DatumReader(case, folder), _count(folder)), case.batch,
+    samples = loader_readers.EachSample(loader_readers.DatumReader(case, folder), _count(folder))
+    loader = data.DataLoader(samples, case.batch,
                              shuffle=case.shuffled, num_workers=workers,
                              persistent_workers=workers > 0)
 
@@ -179,7 +81,7 @@ def _lmdb_each(case, folder, workers):
 
 
 def _hdf5(case, folder, workers):
-    return _dataloader(case, Hdf5Reader(case, folder), _count(folder), workers)
+    return _dataloader(case, loader_readers.Hdf5Reader(case, folder), _count(folder), workers)
 
 
 def _count(folder):
@@ -291,7 +193,7 @@ def _grain(case, folder, _):
 def _spdl(case, folder, _):
     """Its pipeline of threads over py-lmdb, each batch by one call."""
     from spdl.pipeline import PipelineBuilder
-    reader = DatumReader(case, folder)
+    reader = loader_readers.DatumReader(case, folder)
     reader[[0]]
     count = _count(folder)
 
@@ -340,9 +242,14 @@ def open_peer(peer, case, folder):
     return _OPEN[peer.split()[0]](case, folder, loader_cases.workers_of(peer))
 
 
+_MODULES = {"py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data",
+            "h5py": "torch.utils.data", "tf.data": "tensorflow", "spdl": "spdl.pipeline",
+            "ffcv": "ffcv.loader"}
+
+
 def import_peer(peer):
     """What is imported before the clock starts."""
-    __import__({"py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data", "h5py": "torch.utils.data", "tf.data": "tensorflow",
-                "spdl": "spdl.pipeline", "ffcv": "ffcv.loader"}.get(peer.split()[0], peer.split()[0]))
-    if peer.split()[0] == "webdataset":
+    name = peer.split()[0]
+    __import__(_MODULES.get(name, name))
+    if name == "webdataset":
         __import__("torch.utils.data")

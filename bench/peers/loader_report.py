@@ -57,7 +57,7 @@ def table(results, case):
              "|---|--:|--:|--:|--:|--:|--:|\n")
     text += "".join(_row(results, case, peer) for peer in peers)
     for run in results["runs"]:
-        if run["case"] == case.name and "error" in run:
+        if run["case"] == case.name and run["peer"] in loader_cases.PEERS and "error" in run:
             text += f"\n{run['peer']}, round {run['round']}: `{run['error']}`\n"
     return text
 
@@ -81,11 +81,13 @@ def _notes(results):
     text = """
 ## How to read this
 
-- A loader's name ends in the number of its worker processes, where it has some. Those of `py-lmdb` and
-  `h5py` are torch's DataLoader that fetches a batch by one call (a sampler of batches); values are
-  copied once, into the batch; one transaction a process. `py-lmdb-each` is the same reader as a data set
-  class that gives one sample, with DataLoader's own sampler and collating, as most programs have it. Forebay, `py-lmdb` and `spdl` read one LMDB of
-  Datums; the others their own formats: tar shards, TFRecord, MDS, ArrayRecord, contiguous HDF5.
+- A loader's name ends in the number of its worker processes, where it has some. Those of `py-lmdb`
+  and `h5py` are torch's DataLoader that fetches a batch by one call (a sampler of batches); values
+  are copied once, into the batch; one transaction a process. `py-lmdb-each` is the same reader as a
+  data set class that gives one sample, with DataLoader's own sampler and collating, as most
+  programs have it.
+- Forebay, `py-lmdb` and `spdl` read one LMDB of Datums; the others their own formats: tar shards,
+  TFRecord, MDS, ArrayRecord, FFCV's (whose JPEG files it encodes itself), contiguous HDF5.
 - samples/s: of whole epochs, the median without the first of a run. Cold: 8,192 samples from the
   beginning of an epoch, with opening; the files are taken out of the page cache before.
 - CPU: of the process and its workers, with opening, over all epochs.
@@ -93,10 +95,10 @@ def _notes(results):
 - Memory: the most while measuring, of the process and its workers with the interpreter and what the
   library imports; pages that several share are counted once.
 - Each loader's samples have been checked in the first round: every one once, with its bytes (JPEG:
-  every one once, with shape, type and range). Neighbours kept, correlation and distance of that epoch
-  are as `forebay order` measures them: a full shuffle has 0 %, 0 and 1.
-- webdataset shuffles shards and a buffer of 1,000, tf.data a buffer of 10,000, at most a quarter of the
-  samples; the others shuffle all.
+  every one once, with shape, type and range). Neighbours kept, correlation and distance of that
+  epoch are as `forebay order` measures them: a full shuffle has 0 %, 0 and 1.
+- webdataset shuffles shards and a buffer of 1,000, tf.data a buffer of 10,000, at most a quarter of
+  the samples; the others shuffle all.
 """
     if results["missing"]:
         text += "\n## Left out\n\n| | why |\n|---|---|\n"
@@ -127,7 +129,6 @@ def plot(results, path):
         colors = ["#c2410c" if peer == "forebay" else "#64748b" for peer in peers]
         axis.barh(peers, middles, xerr=errors, color=colors, ecolor="#111827", capsize=2)
         axis.invert_yaxis()
-        axis.set_xscale("log")
         axis.set_title(case.title, fontsize=9, loc="left")
         axis.set_xlabel("samples a second", fontsize=8)
         axis.tick_params(labelsize=8)

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import loader_cases
 import loader_data
@@ -141,7 +140,3 @@ def prepare(options, say):
                 missing[environment] = f"could not write {data}: {reason}"
                 say(f"{environment} {missing[environment]}")
     return missing, versions
-
-
-if __name__ == "__main__":
-    sys.exit("this is a part of loaders.py")

@@ -90,7 +90,8 @@ def measure(peer, case, folder, seconds):
     memory = loader_memory.resident(os.getpid())
     # The first epoch starts workers and threads, and may compile: it counts where it is alone.
     return {"samples_per_second": statistics.median(rates[1:] or rates), "epochs": len(rates),
-            "first_epoch": rates[0], "memory_at_end": memory, "first_batch_seconds": first, "cpu_seconds": cpu,
+            "first_epoch": rates[0], "memory_at_end": memory, "first_batch_seconds": first,
+            "cpu_seconds": cpu,
             "cpu_us_a_sample": cpu / (samples * len(rates)) * 1e6}, epoch, len(rates)
 
 

@@ -5,11 +5,11 @@
 
 Makes a virtual environment for each library (from PyPI; what does not install is listed with its
 reason), the data in each library's form, and runs every loader on every case
-(bench/peers/loader_cases.py) in a process of its own: round after round, in each round all loaders in
-an order of its own. The first round also checks that each sample came once and with its bytes, and
-how well they were shuffled. Results are written after each run; what is there is not run again, so an
-interrupted run goes on. Some 12 minutes with the defaults once environments and data are there
-(--prepare makes them alone).
+(bench/peers/loader_cases.py) in a process of its own: round after round, in each round all loaders
+in an order of its own. The first round also checks that each sample came once and with its bytes,
+and how well they were shuffled. Results are written after each run; what is there is not run again,
+so an interrupted run goes on. At most 12 minutes with the defaults once environments and data are
+there (--prepare makes them alone); a call more does what was left.
 
 The table (Markdown), all runs (JSON) and the plot (SVG) go to RESULTS.md, .json and .svg. Needs
 Debian's python3-torch, python3-torchvision, python3-h5py, python3-lmdb, python3-pil and, for the
@@ -50,7 +50,8 @@ def parse_arguments():
     parser.add_argument("--peers", nargs="+", choices=list(loader_cases.PEERS),
                         default=list(loader_cases.PEERS))
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a run, which has two epochs at least")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="of a run, which has two epochs at least")
     parser.add_argument("--minutes", type=float, default=11,
                         help="no run begins later: what is left is for the next call")
     parser.add_argument("--prepare", action="store_true", help="only environments and data")
@@ -65,7 +66,7 @@ def say(text):
 
 
 def environment_of(options, peer):
-    """Ours is found through the build tree; nobody's helpers use more threads than there are cores."""
+    """Ours is found through the build tree."""
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                  "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
     if peer == "forebay":
