@@ -30,6 +30,14 @@ class Source(NamedTuple):
     fields: Optional[tuple[str, ...]]
 
 
+def _rooted(name: str) -> str:
+    """A file's name that also holds once the process works in another directory."""
+    file, mark, fields = name.partition("#")
+    if "://" in name or not os.path.exists(file):
+        return name
+    return os.path.abspath(file) + mark + fields
+
+
 def _plain(path: Any, apart: str) -> str:
     """One of several paths, which are named together: it must not have what stands between them."""
     if not isinstance(path, (str, os.PathLike)):
@@ -38,13 +46,13 @@ def _plain(path: Any, apart: str) -> str:
     for mark in apart:
         if mark in name:
             raise usage(f"'{name}' has a '{mark}', which stands between names", "rename or link it")
-    return name
+    return _rooted(name)
 
 
 def _name(path: Any) -> str:
     """The name that the command line would be given."""
     if isinstance(path, (str, os.PathLike)):
-        return os.fspath(path)
+        return _rooted(os.fspath(path))
     if isinstance(path, Mapping):
         return "&".join(f"{part}={_plain(each, '&')}" for part, each in path.items())
     if not isinstance(path, Sequence) or isinstance(path, (bytes, bytearray)):

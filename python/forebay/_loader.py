@@ -19,6 +19,7 @@ from ._samples import Collate, Decode, SampleCode, Transform
 if TYPE_CHECKING:
     import numpy as np
 
+_ORDERS = ("shuffled", "sequential", "grouped", "in_memory", "listed", "strided")
 _ENDS = ("pad", "drop", "wrap", "exact")
 _STATE_VERSION = 1
 _KEPT_STEPS = 1000
@@ -151,6 +152,7 @@ class Loader:
         self._asked: Optional[int] = None  # by set_epoch
         self._given_up = False  # an epoch was begun, and no iterator goes on with it
         self._steps: deque[Step] = deque(maxlen=_KEPT_STEPS)
+        self._skipped: dict[int, tuple[int, str, str]] = {}  # by pipelines before
         self._open(self._options)
         close_at_exit(self)
 
@@ -256,7 +258,7 @@ class Loader:
 
         Each once, the first thousand of them.
         """
-        return list({**self._told().skipped, **self._code.skipped}.values())
+        return list({**self._skipped, **self._told().skipped, **self._code.skipped}.values())
 
     def close(self) -> None:
         """Ends the loader's threads and gives its memory back. Arrays of batches stay valid."""
@@ -345,6 +347,7 @@ class Loader:
         self._state = self._position()
         self._yielded = None
         self._last = self._told()
+        self._skipped.update(self._last.skipped)
         self._core = None
         core.close()
 
@@ -459,6 +462,8 @@ class _Told(NamedTuple):
 def _check(decode: Any, order: str, end: str, on_error: str, ids: Any) -> None:
     if decode is not None and not isinstance(decode, bool) and not callable(decode):
         raise usage(f"decode is {decode!r}", "give None, False, or a function")
+    if order not in _ORDERS:
+        raise usage(f"order is {order!r}", f"use one of {', '.join(_ORDERS)}")
     if end not in _ENDS:
         raise usage(f"end is {end!r}", f"use one of {', '.join(_ENDS)}")
     if on_error not in ("raise", "skip"):

@@ -321,3 +321,15 @@ def test_a_child_of_a_fork_does_not_meet_locks_of_other_threads(images):
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_relative_names_hold_in_another_directory(images, monkeypatch, tmp_path):
+    path, _, labels = images
+    monkeypatch.chdir(os.path.dirname(path))
+    ds = forebay.Dataset("images.lmdb")
+    loader = forebay.Loader("images.lmdb", batch_size=8)
+    monkeypatch.chdir(tmp_path)
+    assert pickle.loads(pickle.dumps(ds))[3]["label"] == labels[3]
+    for _ in loader:
+        break
+    assert sum(1 for _ in loader) == len(loader)  # opens anew
