@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "read/data_access.hpp"
 
 namespace forebay {
 namespace {
@@ -164,6 +165,17 @@ void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
 void ExtentReader::leave() {
   cancel();
   if (parts_.leave) parts_.leave();
+}
+
+std::unique_ptr<ExtentReader> make_extent_reader(const ReaderSite& site, ExtentReaderParts parts,
+                                                 std::unique_ptr<BulkReader> own,
+                                                 std::unique_ptr<BulkReader> together) {
+  parts.bulk = std::move(own);
+  if (together) parts.own = std::exchange(parts.bulk, std::move(together));
+  parts.gap_bytes = site.gap_bytes;
+  parts.keep_bytes = site.keep_bytes;
+  return std::make_unique<ExtentReader>(std::move(parts), site.list, site.stage, site.root,
+                                        site.turns);
 }
 
 void read_sample(RecordSource& source, BulkReader* bulk, RecordIndex* index, std::uint64_t sample,

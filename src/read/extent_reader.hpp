@@ -38,6 +38,8 @@
 
 namespace forebay {
 
+struct ReaderSite;
+
 /// How an index gets ready for a part, where that takes other roots (locate=scatter).
 using PrepareIndex = std::function<void(const WindowPart&)>;
 
@@ -47,9 +49,9 @@ struct ExtentReaderParts {
   PrepareIndex prepare;                                   ///< may be empty
   std::function<void()> leave;                            ///< tells other roots; may be empty
   std::function<std::unique_ptr<RecordIndex>()> replace;  ///< another index; may be empty
-  std::unique_ptr<BulkReader> bulk;
+  std::unique_ptr<BulkReader> bulk = nullptr;
   /// Where `bulk` reads together with other roots: for what they do not take part in. May be empty.
-  std::unique_ptr<BulkReader> own;
+  std::unique_ptr<BulkReader> own = nullptr;
   std::uint64_t gap_bytes = 0;
   std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
 };
@@ -115,6 +117,12 @@ class ExtentReader final : public PieceReader {
   std::size_t runs_ = 0;         ///< located or unpacked so far
   std::vector<Extent> extents_;  ///< kept for its memory
 };
+
+/// A reader for `site`, which reads with `own` and, what all roots read at once, with `together`,
+/// which may be null. Sets what `parts` say of these and of the site.
+std::unique_ptr<ExtentReader> make_extent_reader(const ReaderSite& site, ExtentReaderParts parts,
+                                                 std::unique_ptr<BulkReader> own,
+                                                 std::unique_ptr<BulkReader> together);
 
 /// Hands record `sample` to `sink`: through `index` if there is one, which reads nothing but that
 /// record's pages, else by walking to it.

@@ -133,14 +133,8 @@ std::unique_ptr<PieceReader> LmdbAccess::read_extents(const ReaderSite& site, Pr
                                 if (first) first();
                                 if (then) then();
                               },
-                          .replace = [&database, &bulk] { return scan_alone(database, bulk); },
-                          .bulk = std::move(bulk_),
-                          .own = nullptr,
-                          .gap_bytes = site.gap_bytes,
-                          .keep_bytes = site.keep_bytes};
-  if (together_) parts.own = std::exchange(parts.bulk, std::move(together_));
-  return std::make_unique<ExtentReader>(std::move(parts), site.list, site.stage, site.root,
-                                        site.turns);
+                          .replace = [&database, &bulk] { return scan_alone(database, bulk); }};
+  return make_extent_reader(site, std::move(parts), std::move(bulk_), std::move(together_));
 }
 
 }  // namespace forebay

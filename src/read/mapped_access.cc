@@ -125,14 +125,8 @@ std::unique_ptr<PieceReader> MappedAccess::make_reader(const ReaderSite& site) {
         }
         return std::make_unique<convention::MappedIndex>(set->shared_convention(),
                                                          std::move(indexes));
-      },
-      .bulk = std::move(bulk_),
-      .own = nullptr,
-      .gap_bytes = site.gap_bytes,
-      .keep_bytes = site.keep_bytes};
-  if (together_) parts.own = std::exchange(parts.bulk, std::move(together_));
-  return std::make_unique<ExtentReader>(std::move(parts), site.list, site.stage, site.root,
-                                        site.turns);
+      }};
+  return make_extent_reader(site, std::move(parts), std::move(bulk_), std::move(together_));
 }
 
 }  // namespace forebay

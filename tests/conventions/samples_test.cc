@@ -14,13 +14,9 @@
 #include "tests/conventions/convention_data.hpp"
 #include "tests/support/scale.hpp"
 
-namespace forebay {
+namespace forebay::test {
 namespace {
 
-using test::ConventionCase;
-using test::DrawData;
-using test::TemporaryFolder;
-using test::write_records;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -30,8 +26,8 @@ void expect_samples(const Samples& samples, const DrawData& data,
   samples.read(ids, [&](const SampleView& sample) {
     ++seen[sample.position];
     ASSERT_EQ(sample.id, ids[sample.position]);
-    ASSERT_EQ(test::text(sample.key), data.record(sample.id).key);
-    ASSERT_EQ(test::text(sample.value), data.record(sample.id).value) << "sample " << sample.id;
+    ASSERT_EQ(text(sample.key), data.record(sample.id).key);
+    ASSERT_EQ(text(sample.value), data.record(sample.id).value) << "sample " << sample.id;
   });
   EXPECT_THAT(seen, testing::Each(1));
 }
@@ -62,7 +58,7 @@ TEST(Samples, AnyIdsInAnyOrderOfEveryConvention) {
       std::uint64_t next = 0;
       samples.keys([&](std::uint64_t id, std::span<const std::byte> key) {
         ASSERT_EQ(id, next++);
-        ASSERT_EQ(test::text(key), from.data.record(id).key);
+        ASSERT_EQ(text(key), from.data.record(id).key);
       });
       EXPECT_EQ(next, samples.entries());
       EXPECT_EQ(samples.key(0), from.data.record(0).key);
@@ -74,14 +70,14 @@ TEST(Samples, AnyIdsInAnyOrderOfEveryConvention) {
 
 TEST(Samples, EveryDatabaseThatForebayReads) {
   TemporaryFolder folder;
-  const std::vector<test::NamedRecipe> recipes = test::standard_databases();
-  const std::size_t step = test::long_cases(1) > 1 ? 1 : 3;
+  const std::vector<NamedRecipe> recipes = standard_databases();
+  const std::size_t step = long_cases(1) > 1 ? 1 : 3;
   for (std::size_t i = 0; i < recipes.size(); i += step) {
-    const test::NamedRecipe& recipe = recipes[i];
+    const NamedRecipe& recipe = recipes[i];
     SCOPED_TRACE(recipe.name);
     const std::string path = recipe.builder.build(folder.file(recipe.name));
     const lmdb::DatasetPath resolved = lmdb::resolve_dataset_path(path);
-    const DrawData data(path, test::read_with_liblmdb(resolved.environment, resolved.name));
+    const DrawData data(path, read_with_liblmdb(resolved.environment, resolved.name));
     const Samples samples = Samples::open(path);
     ASSERT_EQ(samples.entries(), data.entries());
     if (data.entries() == 0) continue;
@@ -102,7 +98,7 @@ TEST(Samples, InfoSaysWhatWasRecognisedAndWhy) {
 
 TEST(Samples, ManyProcessesReadAFolderInWhichNothingCanBeWritten) {
   TemporaryFolder folder;
-  const DrawData data(folder.file("d"), test::LmdbBuilder().in_order(400).values(0, 3000));
+  const DrawData data(folder.file("d"), LmdbBuilder().in_order(400).values(0, 3000));
   std::filesystem::remove(folder.file("d/lock.mdb"));
   std::filesystem::permissions(
       folder.file("d"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
@@ -114,7 +110,7 @@ TEST(Samples, ManyProcessesReadAFolderInWhichNothingCanBeWritten) {
     if (pid == 0) {
       bool right = true;
       const auto check = [&](const SampleView& sample) {
-        right = right && test::text(sample.value) == data.record(sample.id).value;
+        right = right && text(sample.value) == data.record(sample.id).value;
       };
       const auto ids = random_ids(400, 100, static_cast<std::uint64_t>(child));
       before.read(ids, check);
@@ -149,12 +145,12 @@ TEST(Samples, ThreadsLookUpTogether) {
 
 TEST(Samples, AWriterWhoRecyclesPagesIsNoticed) {
   TemporaryFolder folder;
-  const test::LmdbBuilder builder = test::LmdbBuilder().in_order(2000).values(100, 3000);
+  const LmdbBuilder builder = LmdbBuilder().in_order(2000).values(100, 3000);
   const DrawData data(folder.file("d"), builder);
   const Samples samples = Samples::open(data.path());
   expect_samples(samples, data, {5});
   for (int i = 0; i < 4; ++i) {
-    test::write_records(data.path(), {{"00000005", "another " + std::to_string(i)}});
+    write_records(data.path(), {{"00000005", "another " + std::to_string(i)}});
   }
   EXPECT_THROW(expect_samples(samples, data, {5}), Error);
 }
@@ -173,4 +169,4 @@ TEST(Samples, TheCodecIsToldByTheFirstSample) {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test

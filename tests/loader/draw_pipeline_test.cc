@@ -6,11 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
-#include "tests/loader/draw_data.hpp"
+#include "tests/loader/random_loading.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -20,6 +19,9 @@ namespace {
 using test::Deliveries;
 using test::DrawData;
 using test::LmdbBuilder;
+using test::random_group;
+using test::random_list;
+using test::RandomChoice;
 using test::TemporaryFolder;
 
 constexpr Strategy kStrategies[] = {Strategy::automatic,    Strategy::lmdb,
@@ -29,28 +31,6 @@ constexpr Strategy kStrategies[] = {Strategy::automatic,    Strategy::lmdb,
 constexpr OrderName kOrders[] = {OrderName::grouped, OrderName::shuffled, OrderName::listed,
                                  OrderName::in_memory};
 constexpr OrderEnd kEnds[] = {OrderEnd::exact, OrderEnd::drop, OrderEnd::pad, OrderEnd::wrap};
-
-class RandomChoice {
- public:
-  explicit RandomChoice(std::uint64_t seed) : random_(seed) {}
-  std::uint64_t number(std::uint64_t least, std::uint64_t most) {
-    return std::uniform_int_distribution<std::uint64_t>(least, most)(random_);
-  }
-  bool one_in(std::uint64_t n) { return number(1, n) == 1; }
-  template <typename List>
-  auto of(const List& list) {
-    return std::begin(list)[number(0, std::size(list) - 1)];
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
-SharedNumbers random_list(RandomChoice& choice, std::uint64_t entries) {
-  std::vector<std::uint64_t> ids(choice.number(1, 2 * entries));
-  for (auto& id : ids) id = choice.number(0, entries - 1);
-  return std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
-}
 
 /// Reads `options.epochs` epochs.
 void expect_right_samples(const DrawData& data, int ranks, int ranks_per_node,
@@ -92,10 +72,7 @@ LoaderOptions random_options(RandomChoice& choice, std::uint64_t entries, int& r
   options.strategy = kStrategies[round / std::size(kOrders) % std::size(kStrategies)];
   options.end = choice.of(kEnds);
   if (options.order == OrderName::in_memory) ranks = 1;
-  if (options.order == OrderName::grouped) {
-    ranks = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(ranks), entries));
-    options.group = choice.number(1, entries / static_cast<std::uint64_t>(ranks));
-  }
+  if (options.order == OrderName::grouped) options.group = random_group(choice, entries, ranks);
   options.batch = choice.number(static_cast<std::uint64_t>(ranks), 40);
   if (options.order == OrderName::shuffled) options.keep = choice.number(1, std::min(entries, {5}));
   if (options.order == OrderName::listed) options.ids = random_list(choice, entries);

@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
-#include "tests/loader/draw_data.hpp"
+#include "tests/loader/random_loading.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -20,40 +19,22 @@ using std::chrono::milliseconds;
 using test::Deliveries;
 using test::DrawData;
 using test::LmdbBuilder;
+using test::random_group;
+using test::random_list;
+using test::RandomChoice;
 using test::TemporaryFolder;
 
 constexpr OrderEnd kEnds[] = {OrderEnd::exact, OrderEnd::drop, OrderEnd::pad, OrderEnd::wrap};
-
-class RandomChoice {
- public:
-  explicit RandomChoice(std::uint64_t seed) : random_(seed) {}
-  std::uint64_t number(std::uint64_t least, std::uint64_t most) {
-    return std::uniform_int_distribution<std::uint64_t>(least, most)(random_);
-  }
-  bool one_in(std::uint64_t n) { return number(1, n) == 1; }
-
- private:
-  std::mt19937_64 random_;
-};
 
 /// What is tried: who holds what.
 enum class Way { resident, rounds, held, reused };
 constexpr Way kWays[] = {Way::resident, Way::rounds, Way::held, Way::reused};
 
-SharedNumbers random_list(RandomChoice& choice, std::uint64_t entries) {
-  std::vector<std::uint64_t> ids(choice.number(1, 2 * entries));
-  for (auto& id : ids) id = choice.number(0, entries - 1);
-  return std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
-}
-
 /// An order that needs more than its name.
 void choose_order(RandomChoice& choice, std::uint64_t entries, int& ranks, LoaderOptions& options) {
   constexpr OrderName kOrders[] = {OrderName::grouped, OrderName::shuffled, OrderName::listed};
   options.order = kOrders[choice.number(0, 2)];
-  if (options.order == OrderName::grouped) {
-    ranks = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(ranks), entries));
-    options.group = choice.number(1, entries / static_cast<std::uint64_t>(ranks));
-  }
+  if (options.order == OrderName::grouped) options.group = random_group(choice, entries, ranks);
   if (options.order == OrderName::shuffled) options.keep = choice.number(1, std::min(entries, {5}));
   if (options.order == OrderName::listed) options.ids = random_list(choice, entries);
 }

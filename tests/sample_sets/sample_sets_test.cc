@@ -5,19 +5,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "tests/loader/random_loading.hpp"
 #include "tests/sample_sets/sample_set_data.hpp"
 #include "tests/support/scale.hpp"
 
-namespace forebay {
+namespace forebay::test {
 namespace {
 
-using test::DrawData;
-using test::Hdf5Recipe;
-using test::TemporaryFolder;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -27,21 +24,6 @@ const Hdf5Recipe kBytes{.name = "c", .shape = {11}, .bytes = true};
 const Hdf5Recipe kZipped{.name = "d", .shape = {6, 4}, .chunk = {10, 6, 4}, .deflate = 3};
 const Hdf5Recipe kSplit{.name = "e", .shape = {5}, .chunk = {16, 2}, .deflate = 1, .shuffle = true};
 const Hdf5Recipe kChunks{.name = "f", .shape = {9}, .chunk = {8, 9}, .native = true};
-
-class RandomChoice {
- public:
-  explicit RandomChoice(std::uint64_t seed) : random_(seed) {}
-  std::uint64_t number(std::uint64_t least, std::uint64_t most) {
-    return std::uniform_int_distribution<std::uint64_t>(least, most)(random_);
-  }
-  template <typename List>
-  auto of(const List& list) {
-    return std::begin(list)[number(0, std::size(list) - 1)];
-  }
-
- private:
-  std::mt19937_64 random_;
-};
 
 /// A data set and the options that open it.
 struct Case {
@@ -58,96 +40,21 @@ std::vector<Case> all_cases(const TemporaryFolder& folder) {
   cases.push_back({hdf5_data(folder, "files", {kBytes, kZipped}, {61, 0, 7, 98, 1})});
   cases.push_back({hdf5_data(folder, "joined", {kChunks}, {40, 30, 50})});
   cases.push_back({hdf5_data(folder, "one", {kPlain, kZipped}, {1})});
-  cases.push_back({test::raw_data(folder, 190, false), test::raw_options({}, false)});
-  cases.push_back({test::raw_data(folder, 77, true), test::raw_options({}, true)});
+  cases.push_back({raw_data(folder, 190, false), raw_options({}, false)});
+  cases.push_back({raw_data(folder, 77, true), raw_options({}, true)});
   return cases;
-}
-
-constexpr OrderName kOrders[] = {OrderName::strided, OrderName::grouped, OrderName::shuffled,
-                                 OrderName::listed, OrderName::in_memory};
-constexpr ReadEngine kEngines[] = {ReadEngine::automatic, ReadEngine::mmap, ReadEngine::pread,
-                                   ReadEngine::uring};
-constexpr Strategy kStrategies[] = {Strategy::automatic, Strategy::lmm_dio, Strategy::lmm_dio_prov,
-                                    Strategy::lmm_dio_prov_coal, Strategy::lmm_dio_prov_coal_stag};
-
-LoaderOptions random_options(RandomChoice& choice, const Case& from, OrderName order, int& ranks) {
-  const std::uint64_t entries = from.data.entries();
-  LoaderOptions options = from.options;
-  options.order = order;
-  if (order == OrderName::in_memory) ranks = 1;
-  if (order == OrderName::grouped) {
-    ranks = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(ranks), entries));
-    options.group = choice.number(1, entries / static_cast<std::uint64_t>(ranks));
-  }
-  if (order == OrderName::listed) {
-    std::vector<std::uint64_t> ids(choice.number(1, 2 * entries));
-    for (auto& id : ids) id = choice.number(0, entries - 1);
-    options.ids = std::make_shared<const std::vector<std::uint64_t>>(std::move(ids));
-  }
-  options.batch = choice.number(static_cast<std::uint64_t>(ranks), 40);
-  options.seed = choice.number(0, 1000);
-  options.epochs = choice.number(1, 3);
-  options.window = choice.number(1, 9);
-  options.strategy = choice.of(kStrategies);
-  options.engine = choice.of(kEngines);
-  options.buffers = static_cast<int>(choice.number(1, 3));
-  options.decode_threads = static_cast<unsigned>(choice.number(0, 3));
-  options.gap_bytes = choice.number(0, 1) * 4096;
-  options.stage_bytes = std::uint64_t{16} << 20;
-  if (order == OrderName::strided) {
-    options.coalesce = choice.number(0, 7);
-    options.roots = static_cast<int>(choice.number(0, 3));
-    options.stagger = static_cast<int>(choice.number(0, 2));
-  }
-  return options;
-}
-
-void expect_strided(const DrawData& data, Loader& loader, int rank) {
-  std::uint64_t iteration = 0;
-  for (; const auto batch = loader.next(); ++iteration) {
-    const Run run = loader.order().run(rank, iteration);
-    ASSERT_EQ(batch->samples().size(), run.count);
-    for (std::uint64_t k = 0; k < run.count; ++k) {
-      const Sample& sample = batch->samples()[k];
-      ASSERT_EQ(sample.id, loader.order().sample(run.first + k));
-      ASSERT_TRUE(sample.key.empty());
-      ASSERT_EQ(test::text(sample.value), data.record(sample.id).value) << "sample " << sample.id;
-    }
-  }
-  EXPECT_GT(iteration, 0U);
-}
-
-void expect_drawn(const DrawData& data, Loader& loader, const LoaderOptions& options, int ranks,
-                  int rank) {
-  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    const EpochOrder order(data.order(options, ranks), epoch);
-    for (std::uint64_t step = 0; step < order.steps(); ++step) {
-      const auto batch = loader.next();
-      ASSERT_TRUE(batch);
-      data.expect_batch(order, rank, step, *batch);
-    }
-  }
-  EXPECT_FALSE(loader.next());
 }
 
 TEST(SampleSets, NoStrategyChangesWhatAnOrderDelivers) {
   TemporaryFolder folder;
   const std::vector<Case> cases = all_cases(folder);
   RandomChoice choice(11);
-  const auto rounds = static_cast<std::size_t>(test::long_cases(90));
+  const auto rounds = static_cast<std::size_t>(long_cases(90));
   for (std::size_t round = 0; round < rounds; ++round) {
     const Case& from = cases[round % cases.size()];
-    int ranks = static_cast<int>(choice.number(1, 6));
-    const OrderName order = choice.of(kOrders);
-    const LoaderOptions options = random_options(choice, from, order, ranks);
-    const int per_node = static_cast<int>(choice.number(0, 4));
-    SCOPED_TRACE(from.data.path() + " ranks=" + std::to_string(ranks) +
-                 " per node=" + std::to_string(per_node) + " " + options.to_text());
-    run_ranks(ranks, per_node, [&](const auto& comm) {
-      Loader loader = Loader::open(comm, from.data.path(), options);
-      if (order == OrderName::strided) return expect_strided(from.data, loader, comm->rank());
-      expect_drawn(from.data, loader, options, ranks, comm->rank());
-    });
+    LoaderOptions options = from.options;
+    options.stage_bytes = std::uint64_t{16} << 20;
+    load_at_random(choice, from.data.path(), from.data, options);
   }
 }
 
@@ -228,13 +135,7 @@ TEST(SampleSets, FilesAreTheGroupsWhereNoSizeIsGiven) {
       std::vector<std::uint64_t>{0, 31, 45, 100, 120});
   run_ranks(2, 0, [&](const auto& comm) {
     Loader loader = Loader::open(comm, data.path(), options);
-    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
-      const EpochOrder expected(order, epoch);
-      for (std::uint64_t step = 0; step < expected.steps(); ++step) {
-        data.expect_batch(expected, comm->rank(), step, *loader.next());
-      }
-    }
-    EXPECT_FALSE(loader.next());
+    expect_drawn(data, loader, order, options.epochs, comm->rank());
   });
 }
 
@@ -265,9 +166,8 @@ TEST(SampleSets, BatchesDecodeIntoOneArrayAField) {
   const std::span<std::byte> fields[] = {a, d};
   loader.decode(*batch, fields);
   for (std::size_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(
-        test::text(std::span(a).subspan(i * 14, 14)) + test::text(std::span(d).subspan(i * 48, 48)),
-        data.record(i).value);
+    EXPECT_EQ(text(std::span(a).subspan(i * 14, 14)) + text(std::span(d).subspan(i * 48, 48)),
+              data.record(i).value);
   }
 }
 
@@ -278,26 +178,7 @@ TEST(SampleSets, ARunGoesOnWhereItHasStopped) {
     LoaderOptions options{.batch = 7, .epochs = 2};
     options.order = order;
     if (order == OrderName::grouped) options.group = 20;
-    std::vector<std::uint64_t> whole, parts;
-    const auto take = [](Loader& loader, std::vector<std::uint64_t>& ids, int most) {
-      for (int i = 0; i < most; ++i) {
-        const auto batch = loader.next();
-        if (!batch) return;
-        for (const Sample& sample : batch->samples()) ids.push_back(sample.id);
-      }
-    };
-    Loader all = Loader::open(self_communicator(), data.path(), options);
-    take(all, whole, 1000);
-    std::string state;
-    {
-      Loader first = Loader::open(self_communicator(), data.path(), options);
-      take(first, parts, 13);
-      state = first.state();
-    }
-    Loader second =
-        Loader::open(self_communicator(), data.path(), resume_options(state, options, 1));
-    take(second, parts, 1000);
-    EXPECT_EQ(parts, whole) << to_string(order);
+    expect_resumed(data.path(), options);
   }
 }
 
@@ -364,7 +245,7 @@ TEST(SampleSets, WhatCannotBeIsRefusedOnAllRanks) {
 
 TEST(SampleSets, FieldsWithUnequalRowsAreRefusedOnAllRanks) {
   TemporaryFolder folder;
-  test::Hdf5Builder()
+  Hdf5Builder()
       .add({.name = "x", .shape = {10, 2}})
       .add({.name = "y", .shape = {11, 2}})
       .build(folder.file("d.h5"));
@@ -468,4 +349,4 @@ TEST(SampleSets, MayBeDroppedAtAnyMoment) {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test
