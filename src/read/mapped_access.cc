@@ -52,8 +52,8 @@ void MappedAccess::locate(const ReadSetup& setup, const LocatingRanks& ranks) {
   for (std::size_t d = 0; d < databases; ++d) locate_database(setup, ranks, d, indexes);
   if (!set_) return;
   if (ranks.world.rank() == 0) {
-    log(LogLevel::info, "{}: {} samples, {}: {}", path_, set_->samples(),
-        set_->convention().text(), set_->convention().databases()[0].why);
+    log(LogLevel::info, "{}: {} samples, {}: {}", path_, set_->samples(), set_->convention().text(),
+        set_->convention().databases()[0].why);
   }
   index_ = std::make_unique<convention::MappedIndex>(set_->shared_convention(), std::move(indexes));
 }
