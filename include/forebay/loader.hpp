@@ -196,10 +196,11 @@ class Loader {
 };
 
 /// Checks `state` (from Loader::state) against the options of the new run and the ranks of its
-/// communicator (which LoaderOptions::shard multiplies), and returns options that continue it: identically on the same ranks and batch. With others, what is left of
-/// the order (of its epoch, where each has its own) is dealt anew, in order, also where the run
-/// stopped inside a coalesced window: nothing is repeated or lost. The data set itself, and the
-/// parameters of an order that is new in every epoch, are checked in open. Throws usage.
+/// communicator (which LoaderOptions::shard multiplies), and returns options that continue it:
+/// identically on the same ranks and batch. With others, what is left of the order (of its epoch,
+/// where each has its own) is dealt anew, in order, also where the run stopped inside a coalesced
+/// window: nothing is repeated or lost. The data set itself, and the parameters of an order that is
+/// new in every epoch, are checked in open. Throws usage.
 LoaderOptions resume_options(const std::string& state, LoaderOptions options, int ranks);
 
 }  // namespace forebay

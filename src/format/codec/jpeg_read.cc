@@ -75,8 +75,8 @@ class JpegReader final : public ImageReader {
     }
   }
 
-  /// Where colors have fewer pixels, libjpeg shrinks them less, but only both ways at once: those of
-  /// 4:2:2 and 4:1:1 would lose what the full size has.
+  /// Where colors have fewer pixels, libjpeg shrinks them less, but only both ways at once: those
+  /// of 4:2:2 and 4:1:1 would lose what the full size has.
   bool keeps_colors() const {
     for (int i = 0; i < info_.num_components; ++i) {
       const auto& component = info_.comp_info[i];
