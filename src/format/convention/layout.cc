@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "forebay/error.hpp"
 #include "format/convention/key_words.hpp"
@@ -83,7 +84,6 @@ RecordMap order_by_number(lmdb::Database& database, const std::vector<MetadataRe
     std::size_t prefix = 0;
     std::uint64_t number = 0;
     std::uint64_t record = 0;
-    auto operator<=>(const Numbered&) const = default;
   };
   std::vector<Numbered> all;
   std::vector<std::string> prefixes;
@@ -111,7 +111,8 @@ RecordMap order_by_number(lmdb::Database& database, const std::vector<MetadataRe
     all.push_back({prefixes.size() - 1, numbered->number, record});
     return true;
   });
-  std::ranges::sort(all);
+  std::ranges::sort(
+      all, {}, [](const Numbered& one) { return std::tuple(one.prefix, one.number, one.record); });
   RecordMap map;
   for (const Numbered& one : all) map.add(one.record);
   return map;
