@@ -10,7 +10,7 @@ namespace {
 
 // Four floats at a time: a pixel of three channels and one that nobody wants. Compilers make vector
 // instructions of this on every machine.
-typedef float Four __attribute__((vector_size(16)));
+using Four __attribute__((vector_size(16))) = float;
 
 Four load_four(const float* from) {
   Four four;
