@@ -35,7 +35,7 @@ void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>&
   }
 }
 
-void ExtentReader::cancel() {
+void ExtentReader::cancel() const {
   parts_.bulk->cancel();
   if (parts_.own) parts_.own->cancel();
 }
@@ -104,7 +104,7 @@ void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& ne
 }
 
 /// What has to be read a second time the other roots do not read with this one.
-BulkReader& ExtentReader::bulk_for(const Transfer& transfer) {
+BulkReader& ExtentReader::bulk_for(const Transfer& transfer) const {
   return transfer.brought && parts_.own ? *parts_.own : *parts_.bulk;
 }
 

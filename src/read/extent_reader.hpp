@@ -96,11 +96,11 @@ class ExtentReader final : public PieceReader {
   void locate(Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
-  BulkReader& bulk_for(const Transfer& transfer);
+  BulkReader& bulk_for(const Transfer& transfer) const;
   void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);
   void after_run();
-  void cancel();
+  void cancel() const;
   void give_up_index(const IndexMismatch& mismatch);
 
   // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
