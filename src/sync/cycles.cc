@@ -300,7 +300,9 @@ void Negotiation::Cycles::fail_tensor(const AgreedOperation& agreed) {
 void Negotiation::Cycles::start_transfers() {
   const auto take = [this](const std::string& name) -> std::shared_ptr<Request> {
     auto waiting = waiting_.extract(name);
-    return waiting.empty() ? nullptr : std::move(waiting.mapped().request);
+    if (!waiting.empty()) return std::move(waiting.mapped().request);
+    without_.push_back(name);
+    return nullptr;
   };
   for (auto& transfer : fuse(agreed_, options_.fusion_bytes.value_or(kUsualFusion), take)) {
     line_.start(std::move(transfer));
@@ -383,6 +385,8 @@ std::vector<std::shared_ptr<Request>> Negotiation::Cycles::take_back() {
   if (coordinator_) coordinator_->clear();
   return back;
 }
+
+std::vector<std::string> Negotiation::Cycles::take_without() { return std::exchange(without_, {}); }
 
 std::string Negotiation::Cycles::explain() const {
   const auto cycle_ms = static_cast<double>(options_.cycle.count()) / 1000;

@@ -27,6 +27,7 @@ class Negotiation::Cycles {
   bool closed() const { return closed_; }
   bool resting() const { return phase_ == Phase::rest; }
   std::vector<std::shared_ptr<Request>> take_back();
+  std::vector<std::string> take_without();
   std::string explain() const;
 
   RequestQueue queue;
@@ -88,6 +89,7 @@ class Negotiation::Cycles {
   std::shared_ptr<Request> join_;  ///< asked for; null: not
   bool join_told_ = false;
   std::shared_ptr<Request> close_;
+  std::vector<std::string> without_;  ///< done without a request of this rank
 
   // Of the cycle that is on its way.
   ReadyBits ready_;

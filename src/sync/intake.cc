@@ -146,6 +146,12 @@ std::vector<StepRecord> Intake::take_records() {
   return recorder_.take_ended();
 }
 
+void Intake::count(const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& name : names) recorder_.count(name);
+}
+
 std::shared_ptr<Request> Intake::join() const {
   const std::lock_guard lock(mutex_);
   return join_;

@@ -71,6 +71,9 @@ class Intake {
   /// Counts up with every request: whether something comes at all.
   std::uint64_t submitted() const { return submitted_.load(); }
   std::vector<StepRecord> take_records();
+  /// These were done without this rank, which has joined: they count as those that it has started,
+  /// so that all ranks begin a plan in the middle of a step with the same tensors left.
+  void count(const std::vector<std::string>& names);
   /// The join that was asked for last; null: none.
   std::shared_ptr<Request> join() const;
   void forget_join();

@@ -29,6 +29,8 @@ bool Negotiation::between_cycles() const { return cycles_->resting(); }
 
 std::vector<std::shared_ptr<Request>> Negotiation::take_back() { return cycles_->take_back(); }
 
+std::vector<std::string> Negotiation::take_without() { return cycles_->take_without(); }
+
 std::string Negotiation::explain() const { return cycles_->explain(); }
 
 }  // namespace forebay

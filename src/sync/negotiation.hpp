@@ -18,6 +18,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sync/agreement.hpp"
@@ -43,6 +44,9 @@ class Negotiation final : public Agreement {
   /// that not all ranks have asked for: they are to be submitted anew, here or elsewhere. Between
   /// cycles, on all ranks after the same cycle.
   std::vector<std::shared_ptr<Request>> take_back();
+  /// Names of what others have done since the last call while this rank, which has joined, added
+  /// neutral elements.
+  std::vector<std::string> take_without();
 
  private:
   class Cycles;

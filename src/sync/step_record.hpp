@@ -54,6 +54,8 @@ class StepRecorder {
   std::uint64_t steps_ended() const { return steps_ended_; }
   /// How often a tensor was started.
   std::uint64_t started(const std::string& name) const;
+  /// As if it had been started, outside of steps.
+  void count(const std::string& name) { ++started_[name]; }
   void clear();
 
  private:

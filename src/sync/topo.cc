@@ -116,6 +116,7 @@ std::string Topo::explain() const {
 Agreement::Rest Topo::negotiate() {
   const Rest rest = negotiation_.step();
   if (negotiation_.closed()) return rest;
+  intake_.count(negotiation_.take_without());
   for (const StepRecord& record : intake_.take_records()) {
     mail_.send(0, LetterKind::record, epoch_, encode(record));
   }
