@@ -15,10 +15,12 @@
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
+#include "tests/train/trainer/training_runs.hpp"
 
 namespace forebay {
 namespace {
 
+using test::train;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kTrainingSamples = 50;
@@ -44,17 +46,6 @@ class Training : public testing::Test {
     options.loader.schema = "image:u8[1x4x4],label:u8[]";
     options.loader.stage_bytes = 1 << 20;
     return options;
-  }
-
-  /// Trains on threads; the report of rank 0.
-  static TrainReport train(int ranks, const TrainOptions& options) {
-    TrainReport report;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      Trainer trainer(comm, options, Quadrants::make);
-      const TrainReport mine = trainer.run();
-      if (comm->rank() == 0) report = mine;
-    });
-    return report;
   }
 
   static std::string log_of(const TrainOptions& options) {
