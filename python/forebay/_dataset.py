@@ -231,7 +231,7 @@ class Dataset:
     def _read(self, ids: NDArray[np.int64]) -> dict[str, Any]:
         import numpy as np
 
-        fields, raw, _ = self._samples().read(
+        fields, raw = self._samples().read(
             np.ascontiguousarray(ids), bool(self._schema), list(self._raw.values())
         )
         wanted: dict[str, Any] = {field.name: fields[field.name] for field in self._schema}

@@ -374,16 +374,18 @@ class Loader:
 
     def _batches(self, generation: int) -> Generator[Batch, None, None]:
         self._begin_epoch()
-        before = self._core.epochs_done()
+        core = self._core  # another thread may close the loader: then this one raises
+        self._require_latest(generation)
+        before = core.epochs_done()
         finished = False
         try:
             while not finished:
                 self._require_latest(generation)
                 self._given_up = True
-                batch = self._next()
+                batch = self._next(core)
                 if batch is None:
                     break
-                finished = self._core.epochs_done() > before
+                finished = core.epochs_done() > before
                 self._given_up = not finished
                 yield batch
             self._given_up = False
@@ -403,26 +405,26 @@ class Loader:
             "use one iterator of a loader at a time",
         )
 
-    def _next(self) -> Optional[Batch]:
+    def _next(self, core: Any) -> Optional[Batch]:
         if not self._code.runs:
-            return self._take()
+            return self._take(core)
         # A batch whose samples a function refuses was not yielded.
-        before = self._ahead()
+        before = str(core.state())
         try:
-            batch = self._take()
+            batch = self._take(core)
         except UserCodeError as error:
             self._yielded = before
             error.rank = self._ranks.rank
-            self._core.fail(error.args[0], error.sample, error.key or "")
+            core.fail(error.args[0], error.sample, error.key or "")
             raise
         except BaseException:
             self._yielded = before
             raise
         return batch
 
-    def _take(self) -> Optional[Batch]:
+    def _take(self, core: Any) -> Optional[Batch]:
         keyed = self._keys or self._code.runs
-        taken = self._core.next(list(self._raw.values()), keyed, self._seeds)
+        taken = core.next(list(self._raw.values()), keyed, self._seeds)
         if taken is None:
             return None
         epoch, iteration, ids, repeats, decoded, stored, keys, seeds, waited = taken

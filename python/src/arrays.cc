@@ -44,6 +44,12 @@ nb::object array_over(std::span<const std::byte> data, ElementType type,
       nb::ndarray<nb::numpy>(start, shape.size(), shape.data(), capsule, nullptr, dtype_of(type)));
 }
 
+nb::list list_of_bytes(const std::vector<std::string>& texts) {
+  nb::list all;
+  for (const std::string& text : texts) all.append(nb::bytes(text.data(), text.size()));
+  return all;
+}
+
 std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples) {
   std::vector<std::size_t> shape{samples};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());

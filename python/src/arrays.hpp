@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ nb::object array_of(std::vector<Number> values) {
       kept, [](void* held) noexcept { delete static_cast<std::vector<Number>*>(held); });
   return nb::cast(nb::ndarray<nb::numpy, Number, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
+
+nb::list list_of_bytes(const std::vector<std::string>& texts);
 
 /// The shape of `samples` samples of `field`.
 std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples);

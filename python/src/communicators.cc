@@ -46,9 +46,9 @@ void add_communicators(nb::module_& module) {
   nb::class_<Communicator>(module, "Communicator")
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
-      .def("barrier", &Communicator::barrier, nb::call_guard<nb::gil_scoped_release>());
+      .def("barrier", &Communicator::barrier, nb::call_guard<Unlocked>());
   nb::class_<MpiSession>(module, "MpiSession")
-      .def(nb::init<>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<>(), nb::call_guard<Unlocked>())
       .def("world", &MpiSession::world);
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));

@@ -81,6 +81,8 @@ class PythonLoader {
     const Unlocked unlocked;
     loader_.emplace(Loader::open(comm, path, options));
     loader_->set_interrupt(ask_python);
+    schema_ = loader_->schema();
+    parts_ = loader_->parts().size();
   }
   PythonLoader(const PythonLoader&) = delete;
   PythonLoader& operator=(const PythonLoader&) = delete;
@@ -105,19 +107,15 @@ class PythonLoader {
   /// None at the end; else epoch, iteration, ids, repeats, fields, the wanted parts as stored,
   /// keys, seeds, and the seconds waited for data, decoding, other ranks.
   nb::object next(const std::vector<std::size_t>& parts, bool keys, bool seeds) {
-    alive();
     std::optional<TakenBatch> taken;
-    Schema schema;
-    Wanted wanted{.parts = {.parts = 0, .wanted = parts}, .keys = keys, .seeds = seeds};
+    const Wanted wanted{.parts = {.parts = parts_, .wanted = parts}, .keys = keys, .seeds = seeds};
     {
       const Unlocked unlocked;
       const std::lock_guard lock(use_);
       Loader& loader = alive();
-      wanted.parts.parts = loader.parts().size();
-      schema = loader.schema();
       const LoaderWaits before = loader.waits();
       if (const auto batch = loader.next()) {
-        taken = take_apart(*batch, schema, decode_, wanted);
+        taken = take_apart(*batch, schema_, decode_, wanted);
         const LoaderWaits after = loader.waits();
         taken->waited = {.data = after.data - before.data,
                          .decoding = after.decoding - before.decoding,
@@ -125,7 +123,7 @@ class PythonLoader {
       }
     }
     if (!taken) return nb::none();
-    return to_python(*taken, schema);
+    return to_python(*taken);
   }
 
   /// Makes every rank's next call throw this.
@@ -134,6 +132,15 @@ class PythonLoader {
     alive().fail(Error(ErrorKind::cancelled, message, {}, {.sample = sample, .key = key}));
   }
 
+  /// What `question` says of the loader, when no other thread uses or closes it.
+  template <typename Question>
+  auto ask(Question question) {
+    const Unlocked unlocked;
+    const std::lock_guard lock(use_);
+    return question(alive());
+  }
+
+ private:
   Loader& alive() {
     if (getpid() != process_) {
       throw Error(ErrorKind::usage, "the loader was opened before this process was forked",
@@ -143,21 +150,18 @@ class PythonLoader {
     return *loader_;
   }
 
- private:
-  static nb::object to_python(TakenBatch& taken, const Schema& schema) {
+  nb::object to_python(TakenBatch& taken) const {
     const std::size_t samples = taken.ids.size();
     nb::dict fields;
     for (std::size_t f = 0; f < taken.fields.size(); ++f) {
-      const Field& field = schema.fields[f];
+      const Field& field = schema_.fields[f];
       fields[field.name.c_str()] =
           array_over(taken.fields[f], field.type, batch_shape(field, samples), taken.decoded);
     }
-    nb::list keys;
-    for (const std::string& key : taken.keys) keys.append(nb::bytes(key.data(), key.size()));
     return nb::make_tuple(
         taken.epoch, taken.iteration, array_of(std::move(taken.ids)),
-        array_of(std::move(taken.repeats)), fields, taken.stored.to_python(), keys,
-        array_of(std::move(taken.seeds)),
+        array_of(std::move(taken.repeats)), fields, taken.stored.to_python(),
+        list_of_bytes(taken.keys), array_of(std::move(taken.seeds)),
         nb::make_tuple(taken.waited.data, taken.waited.decoding, taken.waited.ranks));
   }
 
@@ -165,11 +169,21 @@ class PythonLoader {
   std::optional<Loader> loader_;
   pid_t process_;
   bool decode_;
+  Schema schema_;
+  std::size_t parts_ = 0;
 };
 
+template <typename Question>
+auto asks(Question question) {
+  return [question](PythonLoader& self) { return self.ask(question); };
+}
+
 nb::list skipped_of(PythonLoader& self) {
+  const auto skipped = self.ask([](Loader& loader) {
+    return std::vector<SkippedSample>(loader.skipped().begin(), loader.skipped().end());
+  });
   nb::list all;
-  for (const SkippedSample& sample : self.alive().skipped()) {
+  for (const SkippedSample& sample : skipped) {
     all.append(nb::make_tuple(sample.id, sample.key, sample.message));
   }
   return all;
@@ -224,20 +238,21 @@ void add_loader(nb::module_& module) {
       .def("close", &PythonLoader::close)
       .def("fail", &PythonLoader::fail, nb::arg("message"), nb::arg("sample").none(),
            nb::arg("key"))
-      .def("entries", [](PythonLoader& self) { return self.alive().entries(); })
-      .def("epoch_iterations", [](PythonLoader& self) { return self.alive().epoch_iterations(); })
-      .def("epochs_done", [](PythonLoader& self) { return self.alive().epochs_done(); })
+      .def("entries", asks([](Loader& loader) { return loader.entries(); }))
+      .def("epoch_iterations", asks([](Loader& loader) { return loader.epoch_iterations(); }))
+      .def("epochs_done", asks([](Loader& loader) { return loader.epochs_done(); }))
       .def(
-          "schema", [](PythonLoader& self) { return fields_of(self.alive().schema()); },
+          "schema",
+          [](PythonLoader& self) {
+            return fields_of(self.ask([](Loader& loader) { return loader.schema(); }));
+          },
           nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
-      .def("parts",
-           [](PythonLoader& self) {
-             const auto parts = self.alive().parts();
-             return std::vector<std::string>(parts.begin(), parts.end());
-           })
-      .def("explain", [](PythonLoader& self) { return self.alive().explain(); })
-      .def("statistics", [](PythonLoader& self) { return to_json(self.alive().statistics()); })
-      .def("state", [](PythonLoader& self) { return self.alive().state(); })
+      .def("parts", asks([](Loader& loader) {
+             return std::vector<std::string>(loader.parts().begin(), loader.parts().end());
+           }))
+      .def("explain", asks([](Loader& loader) { return loader.explain(); }))
+      .def("statistics", asks([](Loader& loader) { return to_json(loader.statistics()); }))
+      .def("state", asks([](Loader& loader) { return loader.state(); }))
       .def("skipped", &skipped_of, nb::sig("def skipped(self) -> list[tuple[int, str, str]]"));
 }
 

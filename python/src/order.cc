@@ -8,6 +8,7 @@
 #include "forebay/options.hpp"
 #include "forebay/sample_seed.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
@@ -21,7 +22,7 @@ nb::object permute(std::uint64_t size, std::uint64_t key, std::uint64_t first,
   }
   std::vector<std::uint64_t> images(count);
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     Permutation(size, key).images(first, images);
   }
   return array_of(std::move(images));
@@ -46,7 +47,7 @@ nb::object order_ids(const LoaderOptions& options, std::uint64_t entries, int ra
                      std::uint64_t epoch) {
   std::vector<std::int64_t> ids;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     const EpochOrder order({.kind = kind_of(options.order),
                             .entries = entries,
                             .ranks = ranks,

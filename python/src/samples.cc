@@ -70,22 +70,19 @@ std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
   return numbers;
 }
 
-/// Decoded fields, the wanted parts as stored, and the keys, all in the order of `ids`.
+/// Decoded fields, and the wanted parts as stored, in the order of `ids`.
 nb::object read(const Samples& samples, const Ids& ids, bool decode,
                 const std::vector<std::size_t>& wanted) {
   const std::vector<std::uint64_t> numbers = checked(ids, samples.entries());
   const WantedParts which{.parts = samples.parts().size(), .wanted = wanted};
   static const Schema nothing;
   std::vector<std::vector<std::byte>> values(wanted.empty() ? 0 : numbers.size());
-  std::vector<std::string> keys(numbers.size());
   std::optional<Columns> columns;
   std::optional<Decoded> decoded;
   {
     const Unlocked unlocked;
     decoded.emplace(decode ? samples.schema() : nothing, numbers.size());
     samples.read(numbers, [&](const SampleView& sample) {
-      const auto* const key = reinterpret_cast<const char*>(sample.key.data());
-      keys[sample.position].assign(key, sample.key.size());
       if (decode) decoded->decode(samples.codec(), sample);
       if (!wanted.empty()) values[sample.position].assign(sample.value.begin(), sample.value.end());
     });
@@ -94,9 +91,7 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
     columns.emplace(which, numbers.size(), bytes);
     for (const auto& value : values) columns->add(value);
   }
-  nb::list all_keys;
-  for (const std::string& key : keys) all_keys.append(nb::bytes(key.data(), key.size()));
-  return nb::make_tuple(decoded->to_python(), columns->to_python(), all_keys);
+  return nb::make_tuple(decoded->to_python(), columns->to_python());
 }
 
 nb::list keys_of(const Samples& samples) {
@@ -107,9 +102,7 @@ nb::list keys_of(const Samples& samples) {
       keys.emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
     });
   }
-  nb::list all;
-  for (const std::string& key : keys) all.append(nb::bytes(key.data(), key.size()));
-  return all;
+  return list_of_bytes(keys);
 }
 
 Samples open_samples(const std::string& path, const LoaderOptions& options) {
@@ -130,7 +123,7 @@ void add_samples(nb::module_& module) {
           "schema", [](const Samples& samples) { return fields_of(samples.schema()); },
           nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
       .def("fingerprint", &Samples::fingerprint)
-      .def("info", &Samples::info, nb::call_guard<nb::gil_scoped_release>())
+      .def("info", &Samples::info, nb::call_guard<Unlocked>())
       .def("key",
            [](const Samples& samples, std::uint64_t id) {
              std::string key;

@@ -154,7 +154,7 @@ void add_sync(nb::module_& module) {
       .def("barrier", &SyncEngine::barrier, nb::arg("name"))
       .def("join", &SyncEngine::join)
       .def("end_step", &SyncEngine::end_step)
-      .def("close", &SyncEngine::close, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &SyncEngine::close, nb::call_guard<Unlocked>())
       .def(
           "fail",
           [](SyncEngine& engine, const std::string& message) {
