@@ -20,6 +20,8 @@ void write_seeds(const std::filesystem::path& folder) {
                           .shuffle = true,
                           .fletcher32 = true};
   const Hdf5Recipe compact{.name = "d", .shape = {20}, .compact = true, .bytes = true};
+  const Hdf5Recipe sparse{
+      .name = "e", .shape = {1 << 20, 3}, .chunk = {1, 3}, .grows = true, .written = 2};
   for (const bool latest : {false, true}) {
     const std::string suffix = latest ? "_latest" : "";
     const auto write = [&](const char* name, Hdf5Builder builder) {
@@ -30,6 +32,7 @@ void write_seeds(const std::filesystem::path& folder) {
     write("chunks", Hdf5Builder().add(chunks));
     write("packed", Hdf5Builder().add(packed));
     write("compact", Hdf5Builder().add(compact));
+    write("sparse", Hdf5Builder().add(sparse));
     write("all", Hdf5Builder().add(plain).add(chunks).add(packed).add(compact).user_block(512));
   }
 }

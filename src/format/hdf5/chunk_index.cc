@@ -74,6 +74,73 @@ void check_place(const WantedData& wanted, const Coordinates& at, const ChunkedL
   }
 }
 
+/// Where chunks are looked up, and where what was found goes.
+struct Lookup {
+  DriverState& state;
+  hid_t dataset;
+  ChunkedLayout& layout;
+};
+
+/// False: there is no chunk at `at`, as far as the library can tell.
+bool find_chunk(const Lookup& lookup, const Coordinates& at, ChunkPlace& place) {
+  DriverState& state = lookup.state;
+  std::byte nothing{};  // the driver reads no raw data
+  std::uint32_t skipped = 0;
+  state.wanted.reset();
+  if (H5Dread_chunk(lookup.dataset, H5P_DEFAULT, at.data(), &skipped, &nothing) < 0) {
+    if (state.failure) throw *state.failure;
+    return false;
+  }
+  if (!state.wanted) damaged("libhdf5 does not tell where a chunk is");
+  check_place(*state.wanted, at, lookup.layout, state.size);
+  place = {.offset = state.wanted->offset,
+           .length = static_cast<std::uint32_t>(state.wanted->length),
+           .skipped = skipped};
+  return true;
+}
+
+/// Asks for every place of the grid until all `existing` chunks are found.
+std::uint64_t find_in_grid(const Lookup& lookup, hsize_t existing) {
+  Coordinates at{};
+  std::uint64_t found = 0;
+  for (ChunkPlace& place : lookup.layout.places) {
+    if (found == existing) break;
+    if (find_chunk(lookup, at, place)) ++found;
+    next_chunk(lookup.layout, at);
+  }
+  return found;
+}
+
+/// The place in the row-major grid of the chunk at `at`.
+std::uint64_t place_in_grid(const ChunkedLayout& layout, const Coordinates& at) {
+  std::uint64_t place = 0;
+  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
+    if (at[d] >= layout.shape[d] || at[d] % layout.chunk[d] != 0) {
+      damaged(fmt::format("its index names a chunk at {} along dimension {}, of {} in chunks of {}",
+                          at[d], d, layout.shape[d], layout.chunk[d]));
+    }
+    place = place * layout.grid(d) + at[d] / layout.chunk[d];
+  }
+  return place;
+}
+
+/// Asks the index for the coordinates of its chunks. (The addresses that it gives beside them leave
+/// out the user block in some versions.)
+std::uint64_t find_named_chunks(const Library& library, const Lookup& lookup, hid_t space,
+                                hsize_t existing) {
+  std::uint64_t found = 0;
+  for (hsize_t i = 0; i < existing; ++i) {
+    Coordinates at{};
+    if (H5Dget_chunk_info(lookup.dataset, space, i, at.data(), nullptr, nullptr, nullptr) < 0) {
+      damaged("its chunks cannot be listed: " + library.last_error());
+    }
+    ChunkPlace& place = lookup.layout.places[place_in_grid(lookup.layout, at)];
+    const bool again = place.length != 0;
+    if (find_chunk(lookup, at, place) && !again) ++found;
+  }
+  return found;
+}
+
 }  // namespace
 
 void read_chunk_shape(hid_t properties, ChunkedLayout& layout) {
@@ -122,25 +189,11 @@ void find_chunks(const Library& library, DriverState& state, hid_t dataset, Chun
   if (H5Dget_num_chunks(dataset, space.get(), &existing) < 0) {
     damaged("its chunks cannot be listed: " + library.last_error());
   }
-  Coordinates at{};
-  std::uint64_t found = 0;
-  for (ChunkPlace& place : layout.places) {
-    if (found == existing) break;
-    std::byte nothing{};  // the driver reads no raw data
-    std::uint32_t skipped = 0;
-    state.wanted.reset();
-    if (H5Dread_chunk(dataset, H5P_DEFAULT, at.data(), &skipped, &nothing) >= 0) {
-      if (!state.wanted) damaged("libhdf5 does not tell where a chunk is");
-      check_place(*state.wanted, at, layout, state.size);
-      place = {.offset = state.wanted->offset,
-               .length = static_cast<std::uint32_t>(state.wanted->length),
-               .skipped = skipped};
-      ++found;
-    } else if (state.failure) {
-      throw *state.failure;
-    }
-    next_chunk(layout, at);
-  }
+  const Lookup lookup{.state = state, .dataset = dataset, .layout = layout};
+  // Naming the chunk of a number walks over all before it, asking for a hole costs a lookup.
+  const bool sparse = existing <= cells / std::max<hsize_t>(existing, 1);
+  const std::uint64_t found = sparse ? find_named_chunks(library, lookup, space.get(), existing)
+                                     : find_in_grid(lookup, existing);
   // A chunk that was not found may as well not exist; only the count tells.
   if (found != existing) {
     damaged(fmt::format("its index names {} chunks, of which {} can be found", existing, found));

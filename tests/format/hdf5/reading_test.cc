@@ -91,6 +91,9 @@ std::vector<Hdf5Recipe> all_layouts() {
        .native = true,
        .written = 30},
       {.name = "x", .shape = {77, 5}, .native = true, .written = 0},
+      // Few chunks in a large grid.
+      {.name = "x", .shape = {770, 5}, .chunk = {1, 5}, .written = 20},
+      {.name = "x", .shape = {77, 5, 3}, .chunk = {2, 2, 2}, .grows = true, .written = 4},
       {.name = "x", .shape = {77, 5}, .compact = true},
       {.name = "x", .shape = {77, 5}, .chunk = {77, 5}, .deflate = 4},
       {.name = "x", .shape = {77, 5}, .chunk = {10, 3}, .early = true},
