@@ -13,6 +13,13 @@ void require_sendable(std::size_t bytes) {
               fmt::format("send parts of at most {} bytes", kLongestMessage));
 }
 
+void refuse_message(std::span<const std::byte> message, std::string_view about, std::size_t bytes) {
+  throw Error(
+      ErrorKind::communication,
+      fmt::format("a message about {} has {} bytes instead of {}", about, message.size(), bytes),
+      "this is a fault of Forebay: please report it");
+}
+
 std::optional<std::vector<std::byte>> receive(Communicator& comm, int from,
                                               std::chrono::milliseconds limit,
                                               const GiveUp& give_up, const std::string& what) {

@@ -3,8 +3,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "forebay/communicator.hpp"
@@ -23,5 +27,25 @@ void require_sendable(std::size_t bytes);
 std::optional<std::vector<std::byte>> receive(Communicator& comm, int from,
                                               std::chrono::milliseconds limit,
                                               const GiveUp& give_up, const std::string& what);
+
+/// `value` as a message. Valid as long as `value` is.
+template <typename T>
+requires std::is_trivially_copyable_v<T> std::span<const std::byte> message_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+/// Throws communication: `message`, which is about `about`, is none of `bytes` bytes.
+[[noreturn]] void refuse_message(std::span<const std::byte> message, std::string_view about,
+                                 std::size_t bytes);
+
+/// The value that was sent as `message`. Throws communication when it has another length.
+template <typename T>
+requires std::is_trivially_copyable_v<T> T value_in(std::span<const std::byte> message,
+                                                    std::string_view about) {
+  T value;
+  if (message.size() != sizeof(value)) refuse_message(message, about, sizeof(value));
+  std::memcpy(&value, message.data(), sizeof(value));
+  return value;
+}
 
 }  // namespace forebay

@@ -1,10 +1,10 @@
 #include "comm/served_counter.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
@@ -14,6 +14,7 @@ namespace {
 
 // Only so that no request is left without a receiver, which some MPI libraries complain about.
 constexpr std::chrono::seconds kLongestFarewell{1};
+constexpr std::string_view kAbout = "a shared counter";
 
 struct Request {
   enum Kind : std::uint64_t { kAdd, kFetchAndAdd, kLeave };
@@ -28,22 +29,6 @@ struct Answer {
   std::uint64_t number = kGone;
   std::uint64_t before = 0;
 };
-
-template <typename Value>
-std::span<const std::byte> bytes_of(const Value& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-template <typename Value>
-Value parse(std::span<const std::byte> message) {
-  Value value;
-  if (message.size() != sizeof(value)) {
-    throw Error(ErrorKind::communication, "a message of a shared counter has a wrong length",
-                "this is a fault of Forebay: please report it");
-  }
-  std::memcpy(&value, message.data(), sizeof(value));
-  return value;
-}
 
 }  // namespace
 
@@ -77,7 +62,7 @@ void ServedCounter::wait_until_all_leave() {
   }
   const Answer gone;
   for (int rank = 1; rank < comm_->size(); ++rank) {
-    if (!left_[static_cast<std::size_t>(rank)]) comm_->send(rank, bytes_of(gone));
+    if (!left_[static_cast<std::size_t>(rank)]) comm_->send(rank, message_of(gone));
   }
 }
 
@@ -86,7 +71,7 @@ void ServedCounter::ask(std::uint64_t kind, std::uint64_t n) {
                         .rank = static_cast<std::uint64_t>(comm_->rank()),
                         .number = ++asked_,
                         .add = n};
-  comm_->send_notice(0, bytes_of(request));
+  comm_->send_notice(0, message_of(request));
 }
 
 /// The answer to the last request, once it is there.
@@ -94,7 +79,7 @@ std::optional<std::uint64_t> ServedCounter::receive_answer() {
   while (!gone_) {
     const auto message = comm_->try_receive(0);
     if (!message) return std::nullopt;
-    const auto answer = parse<Answer>(*message);
+    const auto answer = value_in<Answer>(*message, kAbout);
     if (answer.number == Answer::kGone) gone_ = true;
     if (answer.number == asked_) return answer.before;
   }
@@ -132,12 +117,13 @@ void ServedCounter::add(std::uint64_t n) {
 }
 
 void ServedCounter::answer(std::span<const std::byte> message) {
-  const auto request = parse<Request>(message);
+  const auto request = value_in<Request>(message, kAbout);
   const std::size_t rank = request.rank;
   if (rank >= left_.size()) return;
   if (request.kind == Request::kLeave) left_[rank] = true;
   const Answer answer{.number = request.number, .before = number_.fetch_add(request.add)};
-  if (request.kind == Request::kFetchAndAdd) comm_->send(static_cast<int>(rank), bytes_of(answer));
+  if (request.kind == Request::kFetchAndAdd)
+    comm_->send(static_cast<int>(rank), message_of(answer));
 }
 
 bool ServedCounter::serve() {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/messages.hpp"
@@ -109,13 +108,13 @@ std::vector<Leg> HandOffPlan::legs(int root, std::uint64_t window) const {
 
 void CursorLink::send(int to, const lmdb::Cursor& cursor, std::uint64_t sample) {
   const Message message{.cursor = cursor, .sample = sample};
-  roots_->send(to, std::as_bytes(std::span(&message, 1)));
+  roots_->send(to, message_of(message));
 }
 
 void CursorLink::leave() {
   const Message farewell;
   for (int root = 0; root < roots_->size(); ++root) {
-    if (root != roots_->rank()) roots_->send(root, std::as_bytes(std::span(&farewell, 1)));
+    if (root != roots_->rank()) roots_->send(root, message_of(farewell));
   }
 }
 
@@ -127,14 +126,13 @@ std::optional<lmdb::Cursor> CursorLink::receive(int from, std::uint64_t sample,
       forebay::receive(*roots_, from, limit_, give_up,
                        fmt::format("root {} to hand on its cursor at sample {}", from, sample));
   if (!bytes) return std::nullopt;
-  Message message;
-  if (bytes->size() == sizeof(message)) std::memcpy(&message, bytes->data(), sizeof(message));
-  if (bytes->size() == sizeof(message) && message.sample == Message::kLeft) {
+  auto message = value_in<Message>(*bytes, "cursors");
+  if (message.sample == Message::kLeft) {
     has_left_[sender] = true;
     return lmdb::Cursor();
   }
-  if (bytes->size() != sizeof(message) || !message.cursor.valid() ||
-      message.cursor.depth > lmdb::kMaxDepth || message.sample > sample) {
+  if (!message.cursor.valid() || message.cursor.depth > lmdb::kMaxDepth ||
+      message.sample > sample) {
     throw Error(ErrorKind::communication,
                 fmt::format("root {} has handed on something that does not lead to sample {}", from,
                             sample),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/messages.hpp"
@@ -20,9 +19,8 @@ struct Token {
 };
 
 Token parse(std::span<const std::byte> message) {
-  Token token;
-  if (message.size() == sizeof(token)) std::memcpy(&token, message.data(), sizeof(token));
-  if (message.size() != sizeof(token) || token.kind > Token::kLeft) {
+  const auto token = value_in<Token>(message, "turns");
+  if (token.kind > Token::kLeft) {
     throw Error(ErrorKind::communication, "what came from a root is no token",
                 "this is a fault of Forebay: please report it");
   }
@@ -100,7 +98,7 @@ bool TokenStagger::receive_token(std::uint64_t turn, const GiveUp& give_up) {
 
 void TokenStagger::send(int to, std::uint64_t kind, std::uint64_t turn) {
   const Token token{.kind = kind, .turn = turn};
-  comm_->send(to, std::as_bytes(std::span(&token, 1)));
+  comm_->send(to, message_of(token));
 }
 
 /// Where predecessor and successor are two, only a farewell can come from the latter.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/messages.hpp"
@@ -12,6 +11,11 @@
 #include "forebay/error.hpp"
 
 namespace forebay {
+namespace {
+
+constexpr std::string_view kAbout = "staggering";
+
+}  // namespace
 
 struct TunedStagger::Report {
   std::uint64_t bytes = 0;
@@ -23,26 +27,6 @@ struct TunedStagger::Choice {
   std::uint64_t group = 0;
   std::uint64_t is_final = 0;
 };
-
-namespace {
-
-template <typename Value>
-std::span<const std::byte> bytes_of(const Value& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-template <typename Value>
-Value parse(std::span<const std::byte> message) {
-  Value value;
-  if (message.size() != sizeof(value)) {
-    throw Error(ErrorKind::communication, "a message about staggering has a wrong length",
-                "this is a fault of Forebay: please report it");
-  }
-  std::memcpy(&value, message.data(), sizeof(value));
-  return value;
-}
-
-}  // namespace
 
 TunedStagger::TunedStagger(Communicator& roots, const StaggerOptions& options,
                            ProgressThread* progress)
@@ -96,11 +80,11 @@ bool TunedStagger::exchange(std::uint64_t turn, const GiveUp& give_up) {
               .is_final = tuner_.settled() ? 1U : 0U};
     tell_all();
   } else {
-    comm_->send(0, bytes_of(Report{.bytes = bytes_, .seconds = seconds_}));
+    comm_->send(0, message_of(Report{.bytes = bytes_, .seconds = seconds_}));
     const auto message =
         receive(*comm_, 0, options_.limit, give_up, "root 0 to choose how many read at once");
     if (!message) return false;
-    choice = parse<Choice>(*message);
+    choice = value_in<Choice>(*message, kAbout);
   }
   to_report_ = false;
   use(choice, turn);
@@ -116,7 +100,7 @@ bool TunedStagger::collect(const GiveUp& give_up) {
     const auto message = receive(*comm_, root, options_.limit, give_up,
                                  fmt::format("root {} to tell how fast it reads", root));
     if (!message) return false;
-    const auto report = parse<Report>(*message);
+    const auto report = value_in<Report>(*message, kAbout);
     if (report.leaves != 0) has_left_[static_cast<std::size_t>(root)] = true;
     bytes += report.bytes;
     seconds = std::max(seconds, report.seconds);
@@ -130,7 +114,7 @@ void TunedStagger::tell_all() {
   const Choice choice{.group = static_cast<std::uint64_t>(tuner_.group()),
                       .is_final = tuner_.settled() ? 1U : 0U};
   for (int root = 1; root < comm_->size(); ++root) {
-    if (!has_left_[static_cast<std::size_t>(root)]) comm_->send(root, bytes_of(choice));
+    if (!has_left_[static_cast<std::size_t>(root)]) comm_->send(root, message_of(choice));
   }
 }
 
@@ -155,7 +139,7 @@ void TunedStagger::leave() {
     tuner_.stop();
     tell_all();
   } else {
-    comm_->send(0, bytes_of(Report{.leaves = 1}));
+    comm_->send(0, message_of(Report{.leaves = 1}));
   }
 }
 
