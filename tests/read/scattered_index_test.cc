@@ -9,12 +9,14 @@
 
 #include "tests/format/lmdb/index_support.hpp"
 #include "tests/read/extent_support.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/scale.hpp"
 
 namespace forebay {
 namespace {
 
 using namespace std::chrono_literals;
+using test::error_from;
 using test::expect_right_batches;
 using test::ExtentData;
 using test::ExtentReading;
@@ -85,15 +87,6 @@ class ScatteredIndexTest : public ::testing::Test {
       std::make_shared<const RootMap>(StridedOrder(data_.entries(), 2, 20, 5), nodes_of({1, 1}));
 };
 
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::usage, "no error was thrown"};
-}
-
 TEST_F(ScatteredIndexTest, LeadsToTheRecordsOfThePart) {
   with_roots([](Roots roots, const auto& right) { roots->send(1, right); },
              [&](ScatteredIndex& index) {
@@ -121,14 +114,14 @@ TEST_F(ScatteredIndexTest, ARootThatLeavesLeavesTheOthersToSeekForThemselves) {
 TEST_F(ScatteredIndexTest, AWaitForTheRootThatSeeksEnds) {
   with_roots([](Roots, const auto&) {},
              [&](ScatteredIndex& index) {
-               const Error error = error_of([&] { index.prepare(kPart); });
+               const Error error = error_from([&] { index.prepare(kPart); });
                EXPECT_EQ(error.kind(), ErrorKind::communication);
                EXPECT_THAT(error.what(), HasSubstr("root 0"));
              },
              50ms);
   with_roots([](Roots, const auto&) {},
              [&](ScatteredIndex& index) {
-               EXPECT_EQ(error_of([&] { index.prepare(kPart); }).kind(), ErrorKind::cancelled);
+               EXPECT_EQ(error_from([&] { index.prepare(kPart); }).kind(), ErrorKind::cancelled);
              },
              20s, [] { return true; });
 }
@@ -141,7 +134,7 @@ TEST_F(ScatteredIndexTest, MessagesOutOfStepAreRefused) {
         roots->send(1, encode(7, walk_pieces(database, cursor, ranges())));
       },
       [&](ScatteredIndex& index) {
-        const Error error = error_of([&] { index.prepare(kPart); });
+        const Error error = error_from([&] { index.prepare(kPart); });
         EXPECT_EQ(error.kind(), ErrorKind::communication);
         EXPECT_THAT(error.what(), HasSubstr("window 7 instead of 0"));
       });

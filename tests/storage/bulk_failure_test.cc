@@ -15,6 +15,7 @@
 #include "storage/engine_choice.hpp"
 #include "storage/failing_file.hpp"
 #include "storage/uring_bulk_reader.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/stalled_file.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -23,19 +24,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::counting_bytes;
+using test::error_from;
 using test::StalledFile;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::cancelled, "no error was thrown"};
-}
 
 /// Eight pages of a file, mapped with a ninth that does not exist: reading it fails.
 class MappingPastTheEnd {
@@ -63,7 +56,7 @@ class BulkFailureTest : public ::testing::Test {
   /// The error of reading the whole file in pieces of 1000.
   Error error_of_reading(BulkReader& reader) {
     const ReadRequest request{0, memory_};
-    return error_of([&] { reader.read({&request, 1}, [](std::size_t) {}); });
+    return error_from([&] { reader.read({&request, 1}, [](std::size_t) {}); });
   }
 
   std::vector<std::byte> bytes_ = counting_bytes(100'000);
@@ -94,7 +87,7 @@ TEST_F(BulkFailureTest, MmapReportsFaultsBeforeDone) {
   EXPECT_EQ(error_of_reading(*reader).happened(), "no error was thrown");
   failing->fault_map_at(50'000);
   const ReadRequest request{0, memory_};
-  const Error error = error_of([&] {
+  const Error error = error_from([&] {
     reader->read({&request, 1}, [](std::size_t) { FAIL() << "the bytes are not there"; });
   });
   EXPECT_EQ(error.kind(), ErrorKind::io);
@@ -105,7 +98,7 @@ TEST_F(BulkFailureTest, MmapRefusesAFileWithoutMapping) {
   const test::TemporaryFolder folder;
   test::write_bytes(folder.file("data"), bytes_);
   const auto file = open_file(folder.file("data"), Engine::pread);
-  const Error error = error_of([&] { make_bulk_reader(file, Engine::mmap, {}); });
+  const Error error = error_from([&] { make_bulk_reader(file, Engine::mmap, {}); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("--engine pread"));
 }
@@ -124,7 +117,7 @@ TEST_F(BulkFailureTest, ErrorsOfTheKernelNameFileAndOffset) {
     const ReadRequest bad{begin + 100, std::span(out).first(8 * kPage)};
     reader->read({&good, 1}, [](std::size_t) {});
     EXPECT_TRUE(std::ranges::equal(memory.bytes(), good.into));
-    const Error error = error_of([&] { reader->read({&bad, 1}, [](std::size_t) {}); });
+    const Error error = error_from([&] { reader->read({&bad, 1}, [](std::size_t) {}); });
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_EQ(error.where().file, "/proc/self/mem");
     EXPECT_EQ(error.where().offset, begin + 8 * kPage);
@@ -170,7 +163,7 @@ TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
   const auto file = open_file(folder.file("data"), Engine::uring);
   for (const int reason : {EPERM, ENOSYS, ENOMEM}) {
     const auto probe = [&] { return reason; };
-    const Error error = error_of([&] { make_uring_reader(file, {}, probe); });
+    const Error error = error_from([&] { make_uring_reader(file, {}, probe); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("io_uring"), HasSubstr("--engine pread")));
     const EngineChoice choice = choose_engine(*open_file("/proc/self/mem", Engine::pread), probe);
@@ -181,7 +174,7 @@ TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
 }
 
 TEST_F(BulkFailureTest, UringRefusesAFileInMemoryAndNamesTheOtherEngine) {
-  const Error error = error_of([&] { make_bulk_reader(file_, Engine::uring, {}); });
+  const Error error = error_from([&] { make_bulk_reader(file_, Engine::uring, {}); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("--engine pread"));
 }
@@ -251,7 +244,7 @@ TEST_F(BulkFailureTest, TimeoutDuringTheEndOfAnotherErrorIsReportedToo) {
                                  {.depth = 2, .request_bytes = 1000, .timeout = 50ms});
   const ReadRequest requests[] = {{0, std::span(memory_).first(1000)},
                                   {99'000, std::span(memory_).last(1000)}};
-  const Error error = error_of([&] { reader->read(requests, [](std::size_t) {}); });
+  const Error error = error_from([&] { reader->read(requests, [](std::size_t) {}); });
   EXPECT_TRUE(reader->abandoned());
   EXPECT_EQ(error.kind(), ErrorKind::io);
   reader.reset();

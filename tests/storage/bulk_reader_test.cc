@@ -13,6 +13,7 @@
 #include "forebay/error.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/uring_bulk_reader.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -20,21 +21,13 @@ namespace forebay {
 namespace {
 
 using test::counting_bytes;
+using test::error_from;
 using test::TemporaryFolder;
 using test::write_bytes;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kFileBytes = 300'000;
 constexpr std::byte kUntouched{0};
-
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::cancelled, "no error was thrown"};
-}
 
 /// A list of ranges of the file, and memory for their bytes with a gap after each.
 class RequestList {
@@ -150,7 +143,7 @@ TEST_P(BulkReaderTest, RandomListsAreReadExactlyAndNothingElseIsWritten) {
       const auto bytes = sizes[random() % std::size(sizes)];
       const auto shared =
           reader({.depth = depth, .request_bytes = bytes, .direct = direct, .timeout = {}});
-      for (int i = 0; i < 10 * test::test_scale(); ++i) {
+      for (int i = 0; i < test::long_cases(10); ++i) {
         RequestList list = random_list(random);
         expect_exact(*shared, list);
       }
@@ -182,7 +175,7 @@ TEST_P(BulkReaderTest, ReadsPastTheEndNameTheFileAndItsEndAndLeaveTheReaderUsabl
   past.add(0, 10'000, 0);
   past.add(kFileBytes - 5'000, 5'001, 0);
   const auto requests = past.requests();
-  const Error error = error_of([&] { shared->read(requests, [](std::size_t) {}); });
+  const Error error = error_from([&] { shared->read(requests, [](std::size_t) {}); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_EQ(error.where().file, path_);
   EXPECT_THAT(error.what(), HasSubstr("ends at 300000"));
@@ -198,7 +191,7 @@ TEST_P(BulkReaderTest, OffsetsNearTheLimitOfIntegersDoNotWrap) {
   const auto largest = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t offset : {largest, largest - 49, largest / 2, largest / 2 - 10}) {
     const ReadRequest request{offset, out};
-    const Error error = error_of([&] { shared->read({&request, 1}, [](std::size_t) {}); });
+    const Error error = error_from([&] { shared->read({&request, 1}, [](std::size_t) {}); });
     EXPECT_EQ(error.kind(), ErrorKind::io) << offset;
   }
 }
@@ -208,7 +201,7 @@ TEST_P(BulkReaderTest, FileThatWasCutIsAnErrorAndOneThatGrewIsNot) {
   std::filesystem::resize_file(path_, 100'000);
   std::vector<std::byte> out(kFileBytes);
   const ReadRequest request{0, out};
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_from([&] {
               shared->read({&request, 1}, [](std::size_t) {});
             }).kind(),
             ErrorKind::io);

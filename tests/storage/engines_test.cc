@@ -11,25 +11,18 @@
 
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
 
 using test::counting_bytes;
+using test::error_from;
 using test::TemporaryFolder;
 using test::write_bytes;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::cancelled, "no error was thrown"};
-}
 
 class EngineTest : public ::testing::TestWithParam<Engine> {
  protected:
@@ -77,7 +70,7 @@ TEST_P(EngineTest, ReadPastTheEndNamesOffsetAndEnd) {
   write_bytes(folder_.file("data"), counting_bytes(100));
   const auto file = open(folder_.file("data"));
   std::vector<std::byte> out(50);
-  const Error error = error_of([&] { file->read(60, out); });
+  const Error error = error_from([&] { file->read(60, out); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_EQ(error.where().offset, 60U);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("ends at 100"), HasSubstr(folder_.file("data"))));
@@ -89,7 +82,7 @@ TEST_P(EngineTest, OffsetsNearTheLimitOfIntegersDoNotWrap) {
   std::vector<std::byte> out(50);
   const auto largest = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t offset : {largest, largest - 49, largest / 2, largest / 2 - 10}) {
-    EXPECT_EQ(error_of([&] { file->read(offset, out); }).kind(), ErrorKind::io);
+    EXPECT_EQ(error_from([&] { file->read(offset, out); }).kind(), ErrorKind::io);
   }
 }
 
@@ -132,21 +125,21 @@ TEST_P(EngineTest, ManyThreadsReadAtOnce) {
 }
 
 TEST_P(EngineTest, MissingFileIsNotFound) {
-  const Error error = error_of([&] { open(folder_.file("absent")); });
+  const Error error = error_from([&] { open(folder_.file("absent")); });
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("absent"), HasSubstr("check the path")));
-  EXPECT_EQ(error_of([&] { open(""); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(error_from([&] { open(""); }).kind(), ErrorKind::not_found);
 }
 
 TEST_P(EngineTest, FolderIsRefusedWithAdvice) {
-  const Error error = error_of([&] { open(folder_.path()); });
+  const Error error = error_from([&] { open(folder_.path()); });
   EXPECT_EQ(error.kind(), ErrorKind::usage);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("directory"), HasSubstr("name a file inside it")));
 }
 
 TEST_P(EngineTest, NamedPipeIsRefusedWithoutBlocking) {
   ASSERT_EQ(::mkfifo(folder_.file("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of([&] { open(folder_.file("pipe")); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([&] { open(folder_.file("pipe")); }).kind(), ErrorKind::usage);
 }
 
 // Permission does not bind the superuser, so an unprivileged child does the opening.
@@ -158,7 +151,7 @@ TEST_P(EngineTest, PermissionDeniedIsReadable) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
-    const Error error = error_of([&] { open(folder_.file("secret")); });
+    const Error error = error_from([&] { open(folder_.file("secret")); });
     const std::string text = error.what();
     const bool right = error.kind() == ErrorKind::io &&
                        text.find("permission denied") != std::string::npos &&
@@ -191,7 +184,7 @@ TEST(MmapEngine, MapsTheSizeAtOpen) {
 TEST(MmapEngine, RefusalNamesCallFileSystemAndTheOtherEngine) {
   const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";  // sysfs cannot be mapped
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " does not exist here";
-  const Error error = error_of([&] { open_file(path, Engine::mmap); });
+  const Error error = error_from([&] { open_file(path, Engine::mmap); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr("mmap"), HasSubstr("sysfs"), HasSubstr("--engine pread")));
@@ -204,8 +197,8 @@ TEST(MemoryFile, BehavesAsAFile) {
   file->read(60, out);
   EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 60));
   EXPECT_EQ(file->map().size(), 100U);
-  EXPECT_EQ(error_of([&] { file->read(61, out); }).kind(), ErrorKind::io);
-  EXPECT_EQ(error_of([&] { file->read(~0ULL, out); }).kind(), ErrorKind::io);
+  EXPECT_EQ(error_from([&] { file->read(61, out); }).kind(), ErrorKind::io);
+  EXPECT_EQ(error_from([&] { file->read(~0ULL, out); }).kind(), ErrorKind::io);
   EXPECT_EQ(file->fingerprint(), memory_file("other", bytes)->fingerprint());
   EXPECT_NE(file->fingerprint(), memory_file("memory", counting_bytes(99))->fingerprint());
   file->check();

@@ -13,26 +13,18 @@
 #include "storage/bulk_reader.hpp"
 #include "storage/plugin.hpp"
 #include "storage/url.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
 
+using test::error_from;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 
 std::string plugin(const std::string& name) {
   return std::string(FOREBAY_TEST_PLUGINS) + "/plugin_" + name + ".so";
-}
-
-template <typename Call>
-Error error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::usage, "nothing was thrown"};
 }
 
 class Plugin : public ::testing::Test {
@@ -47,7 +39,7 @@ class Plugin : public ::testing::Test {
   }
   void expect_io_error_on_read(const std::string& mode, const std::string& text) const {
     std::vector<std::byte> out(40000);
-    const Error error = error_of([&] { open(mode)->read(20000, out); });
+    const Error error = error_from([&] { open(mode)->read(20000, out); });
     EXPECT_EQ(error.kind(), ErrorKind::io);
     EXPECT_THAT(error.what(), HasSubstr(text));
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
@@ -104,11 +96,11 @@ TEST_F(Plugin, IsReadByManyThreadsAtOnce) {
 }
 
 TEST_F(Plugin, IsNotReadByEnginesThatNeedTheOperatingSystem) {
-  const Error mapped = error_of([&] { open_file(url("fine"), Engine::mmap); });
+  const Error mapped = error_from([&] { open_file(url("fine"), Engine::mmap); });
   EXPECT_EQ(mapped.kind(), ErrorKind::unsupported);
   EXPECT_THAT(mapped.what(), HasSubstr("--engine pread"));
   for (const Engine engine : {Engine::mmap, Engine::uring}) {
-    const Error error = error_of([&] { make_bulk_reader(open("fine"), engine, {}); });
+    const Error error = error_from([&] { make_bulk_reader(open("fine"), engine, {}); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("--engine pread"));
   }
@@ -118,7 +110,7 @@ TEST_F(Plugin, IsNotReadByEnginesThatNeedTheOperatingSystem) {
 
 TEST_F(Plugin, SaysWhereTheFileEnds) {
   std::vector<std::byte> out(200);
-  const Error error = error_of([&] { open("short")->read(bytes_.size() - 200, out); });
+  const Error error = error_from([&] { open("short")->read(bytes_.size() - 200, out); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_THAT(error.what(), HasSubstr("the file ends at 99900"));
   EXPECT_THROW(open("fine")->read(UINT64_MAX - 10, out), Error);
@@ -133,15 +125,15 @@ TEST_F(Plugin, FaultsOfItsReadsBecomeErrorsThatNameIt) {
 }
 
 TEST_F(Plugin, FaultsOfItsOtherFunctionsBecomeErrors) {
-  const Error nothing = error_of([&] { open("nothing"); });
+  const Error nothing = error_from([&] { open("nothing"); });
   EXPECT_EQ(nothing.kind(), ErrorKind::io);
   EXPECT_THAT(nothing.what(), HasSubstr("gave no file"));
-  const Error sizeless = error_of([&] { return open("sizeless")->size(); });
+  const Error sizeless = error_from([&] { return open("sizeless")->size(); });
   EXPECT_EQ(sizeless.kind(), ErrorKind::io);
   EXPECT_THAT(sizeless.what(), HasSubstr("it gives no reason (code 42)"));
-  const Error usage = error_of([&] { open_file("test://x", Engine::pread); });
+  const Error usage = error_from([&] { open_file("test://x", Engine::pread); });
   EXPECT_EQ(usage.kind(), ErrorKind::usage);
-  const Error missing = error_of([&] { open_file("test://fine:/no/such", Engine::pread); });
+  const Error missing = error_from([&] { open_file("test://fine:/no/such", Engine::pread); });
   EXPECT_EQ(missing.kind(), ErrorKind::not_found);
   std::string logged;
   set_log_hook([&](LogLevel, std::string_view message) { logged = message; });
@@ -155,7 +147,7 @@ TEST_F(Plugin, AReadThatHangsIsGivenUpAfterTheTimeout) {
                                      {.depth = 1, .timeout = std::chrono::milliseconds(200)});
   static std::vector<std::byte> out(1000);  // the thread that is left behind may still write there
   const ReadRequest request{.offset = 20000, .into = out};
-  const Error error = error_of([&] { bulk->read({&request, 1}, [](std::size_t) {}); });
+  const Error error = error_from([&] { bulk->read({&request, 1}, [](std::size_t) {}); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_TRUE(bulk->abandoned());
 }
@@ -197,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(BrokenPlugins, AreRefusedWithTheReason) {
   const std::string path = plugin(GetParam().name);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Error error = error_of([&] { load_storage_plugin(path); });
+    const Error error = error_from([&] { load_storage_plugin(path); });
     EXPECT_EQ(error.kind(), GetParam().kind) << error.what();
     EXPECT_THAT(error.what(), HasSubstr(GetParam().text));
     EXPECT_THAT(error.what(), HasSubstr(path));
@@ -206,18 +198,18 @@ TEST_P(BrokenPlugins, AreRefusedWithTheReason) {
 
 TEST(PluginLoading, TakesAbsolutePathsOfSharedObjectsOnly) {
   const TemporaryFolder folder;
-  EXPECT_EQ(error_of([] { load_storage_plugin("plugin_none.so"); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([] { load_storage_plugin(""); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([] { load_storage_plugin("/no/such.so"); }).kind(), ErrorKind::not_found);
-  EXPECT_EQ(error_of([] { load_storage_plugin("/tmp"); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(error_from([] { load_storage_plugin("plugin_none.so"); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { load_storage_plugin(""); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { load_storage_plugin("/no/such.so"); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(error_from([] { load_storage_plugin("/tmp"); }).kind(), ErrorKind::not_found);
   std::ofstream(folder.file("text.so")) << "not a shared object";
-  const Error error = error_of([&] { load_storage_plugin(folder.file("text.so")); });
+  const Error error = error_from([&] { load_storage_plugin(folder.file("text.so")); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
 }
 
 TEST(PluginLoading, AnUnknownSchemeNamesTheKnownOnesAndTheRemedy) {
   load_storage_plugin(plugin("none"));
-  const Error error = error_of([] { open_file("nobody://x/y", Engine::pread); });
+  const Error error = error_from([] { open_file("nobody://x/y", Engine::pread); });
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_THAT(error.what(), HasSubstr("nobody://x/y"));
   EXPECT_THAT(error.what(), HasSubstr("file://, mem://"));
@@ -231,7 +223,7 @@ TEST(PluginLoading, TheEnvironmentIsReadWhenAUrlNeedsIt) {
   test::write_bytes(folder.file("data.000"), std::span(bytes).first(3000));
   test::write_bytes(folder.file("data.001"), std::span(bytes).subspan(3000));
   ::setenv("FOREBAY_STORAGE_PLUGINS", "relative.so", 1);
-  EXPECT_EQ(error_of([] { open_file("pieces://x", Engine::pread); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { open_file("pieces://x", Engine::pread); }).kind(), ErrorKind::usage);
   const std::string both = plugin("none") + "::" + plugin("pieces");
   ::setenv("FOREBAY_STORAGE_PLUGINS", both.c_str(), 1);
   const auto file = open_file("pieces://" + folder.file("data"), Engine::pread);
@@ -270,7 +262,7 @@ TEST_F(Plugin, AFileInMemoryIsReadOnceWhileItStaysTheSame) {
 
 TEST(MemoryUrl, NamesBytesThatTheProcessWasGiven) {
   const auto bytes = test::counting_bytes(100);
-  EXPECT_EQ(error_of([] { open_file("mem://x", Engine::pread); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(error_from([] { open_file("mem://x", Engine::pread); }).kind(), ErrorKind::not_found);
   keep_in_memory("x", bytes);
   const auto file = open_file("mem://x", Engine::mmap);
   forget_memory("x");

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "forebay/error.hpp"
 #include "format/sample_reader.hpp"
+#include "tests/support/error_from.hpp"
 
 namespace forebay::test {
 
@@ -31,17 +31,6 @@ inline std::vector<std::vector<std::byte>> read_field(const SampleSource& source
   std::vector<std::vector<std::byte>> values;
   for (std::size_t i = 0; i < ids.size(); ++i) values.push_back(copy_of(reader.value(i, field)));
   return values;
-}
-
-/// The Error that `call` throws; a usage error that says so when it throws none.
-template <typename Call>
-Error error_from(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::usage, "no error was thrown"};
 }
 
 }  // namespace forebay::test

@@ -84,14 +84,14 @@ TEST(DatumCodec, LabelsSurviveTheirWholeRange) {
 
 TEST(DatumCodec, AnotherShapeIsAnErrorThatStatesBoth) {
   const auto codec = codec_for(raw_datum());
-  const Error raw = error_of([&] { decode(*codec, raw_datum({3, 5, 4})); });
+  const Error raw = error_from([&] { decode(*codec, raw_datum({3, 5, 4})); });
   EXPECT_EQ(raw.kind(), ErrorKind::corrupt);
   EXPECT_THAT(raw.what(), HasSubstr("image:u8[3x5x4]"));
   EXPECT_THAT(raw.what(), HasSubstr("image:u8[3x4x5]"));
 
   constexpr ImageShape other{1, 8, 8};
   const auto file = encode_jpeg(other, gradient(other), 90);
-  const Error encoded = error_of([&] { decode(*codec, make_encoded_datum(other, file, 1)); });
+  const Error encoded = error_from([&] { decode(*codec, make_encoded_datum(other, file, 1)); });
   EXPECT_THAT(encoded.what(), HasSubstr("1x8x8"));
   EXPECT_THAT(encoded.what(), HasSubstr("3x4x5"));
 }
@@ -100,8 +100,8 @@ TEST(DatumCodec, AMissingOrUnexpectedLabelIsAnError) {
   const std::string with = raw_datum();
   const std::string without = raw_datum(kShape, {});
   EXPECT_EQ(to_string(codec_for(without)->schema()), "image:u8[3x4x5]");
-  EXPECT_THAT(error_of([&] { decode(*codec_for(with), without); }).what(), HasSubstr("no label"));
-  EXPECT_THAT(error_of([&] { decode(*codec_for(without), with); }).what(), HasSubstr("a label"));
+  EXPECT_THAT(error_from([&] { decode(*codec_for(with), without); }).what(), HasSubstr("no label"));
+  EXPECT_THAT(error_from([&] { decode(*codec_for(without), with); }).what(), HasSubstr("a label"));
 }
 
 struct BadDatum {
@@ -121,7 +121,7 @@ TEST_P(BadDatums, AreCorruptAndNeverTakenForDatums) {
   datum.set_data(std::string(bad.data, 'x'));
   for (std::size_t i = 0; i < bad.floats; ++i) datum.add_float_data(1);
   const std::string value = datum.SerializeAsString();
-  EXPECT_EQ(error_of([&] { codec_for(value, "datum"); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([&] { codec_for(value, "datum"); }).kind(), ErrorKind::corrupt);
   EXPECT_EQ(codec_for(value)->name(), "bytes");
 }
 
@@ -142,16 +142,17 @@ TEST(DatumCodec, AMissingSideIsNamed) {
   datum.set_width(2);
   datum.set_data("ab");
   const std::string value = datum.SerializeAsString();
-  EXPECT_THAT(error_of([&] { codec_for(value, "datum"); }).what(), HasSubstr("no height"));
+  EXPECT_THAT(error_from([&] { codec_for(value, "datum"); }).what(), HasSubstr("no height"));
 }
 
 TEST(AnyCodec, AnEmptyValueIsAnErrorWhereFieldsAreExpected) {
   const std::string png = text_of(encode_png(kShape, gradient(kShape)));
   for (const auto& codec :
        {codec_for(raw_datum()), codec_for(png), codec_for("12345678", "raw", "x:i64[]")}) {
-    EXPECT_THAT(error_of([&] { decode(*codec, ""); }).what(), HasSubstr("empty")) << codec->name();
+    EXPECT_THAT(error_from([&] { decode(*codec, ""); }).what(), HasSubstr("empty"))
+        << codec->name();
   }
-  EXPECT_EQ(error_of([] { codec_for(""); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([] { codec_for(""); }).kind(), ErrorKind::corrupt);
   EXPECT_NO_THROW(decode(*codec_for("", "bytes"), ""));
 }
 
@@ -161,8 +162,8 @@ TEST(AnyCodec, BuffersThatDoNotFitAreRefusedBeforeAnythingIsWritten) {
   Bytes small(59);
   Bytes label(4);
   const std::span<std::byte> fields[] = {small, label};
-  EXPECT_EQ(error_of([&] { codec->decode(bytes_of(value), fields); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([&] { codec->decode(bytes_of(value), {}); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([&] { codec->decode(bytes_of(value), fields); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([&] { codec->decode(bytes_of(value), {}); }).kind(), ErrorKind::usage);
 }
 
 TEST(AnyCodec, DecodesFromManyThreadsAtOnce) {
@@ -181,8 +182,8 @@ TEST(RawCodec, SplitsConcatenatedFields) {
   const Decoded decoded = decode(*codec, "abcdefgh");
   EXPECT_EQ(decoded.fields[0], to_bytes("abcd"));
   EXPECT_EQ(decoded.fields[1], to_bytes("efgh"));
-  EXPECT_THAT(error_of([&] { decode(*codec, "abcdefg"); }).what(), HasSubstr("7 bytes"));
-  EXPECT_EQ(error_of([] { codec_for("abc", "raw"); }).kind(), ErrorKind::usage);
+  EXPECT_THAT(error_from([&] { decode(*codec, "abcdefg"); }).what(), HasSubstr("7 bytes"));
+  EXPECT_EQ(error_from([] { codec_for("abc", "raw"); }).kind(), ErrorKind::usage);
 }
 
 TEST(ImageCodec, DecodesFilesOfOneShape) {
@@ -191,7 +192,7 @@ TEST(ImageCodec, DecodesFilesOfOneShape) {
   EXPECT_EQ(codec->name(), "image");
   EXPECT_EQ(to_string(codec->schema()), "image:u8[3x4x5]");
   EXPECT_EQ(decode(*codec, first).fields[0], gradient(kShape));
-  EXPECT_EQ(error_of([&] { decode(*codec, "not an image"); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([&] { decode(*codec, "not an image"); }).kind(), ErrorKind::corrupt);
 }
 
 TEST(MakeCodec, DetectsWhatValuesAre) {
@@ -204,11 +205,11 @@ TEST(MakeCodec, DetectsWhatValuesAre) {
 TEST(MakeCodec, ChecksADeclaredSchema) {
   const std::string value = raw_datum();
   EXPECT_NO_THROW(codec_for(value, "datum", "image:u8[3x4x5],label:i32[]"));
-  const Error error = error_of([&] { codec_for(value, "datum", "image:u8[3x4x6],label:i32[]"); });
+  const Error error = error_from([&] { codec_for(value, "datum", "image:u8[3x4x6],label:i32[]"); });
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_THAT(error.what(), HasSubstr("3x4x6"));
-  EXPECT_EQ(error_of([] { codec_for("abc", "auto", "x:u8[4]"); }).kind(), ErrorKind::corrupt);
-  EXPECT_EQ(error_of([] { codec_for("abc", "jpeg2000"); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { codec_for("abc", "auto", "x:u8[4]"); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([] { codec_for("abc", "jpeg2000"); }).kind(), ErrorKind::usage);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "forebay/dataset.hpp"
-#include "forebay/error.hpp"
 #include "format/codec/image.hpp"
+#include "tests/support/error_from.hpp"
 
 namespace forebay::test {
 
@@ -63,17 +63,6 @@ inline std::shared_ptr<const Codec> codec_for(std::string_view value,
                                               const std::string& codec = "auto",
                                               const std::string& schema = "") {
   return make_codec({.codec = codec, .schema = schema}, bytes_of(value));
-}
-
-/// The error that `call` throws; fails the test when it throws none.
-template <typename Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  throw std::logic_error("no error was thrown");
 }
 
 }  // namespace forebay::test

@@ -80,7 +80,7 @@ TEST(Image, TransparencyIsDropped) {
 TEST(Image, ShapeMismatchNamesBothShapes) {
   const Bytes file = encode_png(kColor, gradient(kColor));
   Bytes pixels(kGray.bytes());
-  const Error error = error_of([&] { decode_image(file, kGray, pixels); });
+  const Error error = error_from([&] { decode_image(file, kGray, pixels); });
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_THAT(error.what(), HasSubstr("3x20x31"));
   EXPECT_THAT(error.what(), HasSubstr("1x17x9"));
@@ -91,7 +91,7 @@ TEST(Image, EveryTruncationIsAnErrorNotAGrayImage) {
   for (const Bytes& file : {encode_png(kColor, pixels), encode_jpeg(kColor, pixels, 90)}) {
     for (std::size_t size = 0; size < file.size(); ++size) {
       const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
-      EXPECT_EQ(error_of([&] { decoded(cut); }).kind(), ErrorKind::corrupt) << size;
+      EXPECT_EQ(error_from([&] { decoded(cut); }).kind(), ErrorKind::corrupt) << size;
     }
   }
 }
@@ -99,7 +99,7 @@ TEST(Image, EveryTruncationIsAnErrorNotAGrayImage) {
 TEST(Image, DamagedPngIsAnError) {
   Bytes file = encode_png(kColor, gradient(kColor));
   file[file.size() / 2] ^= std::byte{0x40};
-  EXPECT_EQ(error_of([&] { decoded(file); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([&] { decoded(file); }).kind(), ErrorKind::corrupt);
 }
 
 TEST(Image, DecompressionBombsAreRefusedByTheirHeader) {
@@ -109,7 +109,7 @@ TEST(Image, DecompressionBombsAreRefusedByTheirHeader) {
       for (std::size_t side = i + 5; side < i + 9; ++side) jpeg[side] = std::byte{0xfe};
     }
   }
-  EXPECT_THAT(error_of([&] { image_shape(jpeg); }).what(), HasSubstr("outside the limits"));
+  EXPECT_THAT(error_from([&] { image_shape(jpeg); }).what(), HasSubstr("outside the limits"));
 
   // A PNG header with its checksum: 65,536 x 65,536 gray pixels.
   const unsigned char header[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0,
@@ -117,14 +117,14 @@ TEST(Image, DecompressionBombsAreRefusedByTheirHeader) {
                                   0,    0,   8,   0,   0,    0,    0,    0,    0, 0, 0};
   Bytes png(sizeof(header));
   std::memcpy(png.data(), header, sizeof(header));
-  EXPECT_EQ(error_of([&] { image_shape(png); }).kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error_from([&] { image_shape(png); }).kind(), ErrorKind::corrupt);
 }
 
 TEST(Image, EncodersRefuseWhatAnImageCannotBe) {
-  EXPECT_EQ(error_of([] { encode_png({2, 4, 4}, Bytes(32)); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([] { encode_jpeg({3, 4, 4}, Bytes(47), 90); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([] { encode_jpeg({1, 0, 4}, {}, 90); }).kind(), ErrorKind::usage);
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(error_from([] { encode_png({2, 4, 4}, Bytes(32)); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { encode_jpeg({3, 4, 4}, Bytes(47), 90); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { encode_jpeg({1, 0, 4}, {}, 90); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] {
               encode_jpeg({1, 1, 70000}, Bytes(70000), 90);
             }).kind(),
             ErrorKind::usage);

@@ -29,7 +29,7 @@ TEST(Schema, RefusesMalformedText) {
         "image:u8[3],", ",image:u8[3]", "a:u8[1],a:u8[1]", "a:u8[1],,b:u8[1]",
         "a:u8[99999999999999999999]", "a:f64[4294967296x4294967296]",
         "a:u8[4294967296x4294967296x4294967296]"}) {
-    const Error error = error_of([&] { parse_schema(text); });
+    const Error error = error_from([&] { parse_schema(text); });
     EXPECT_EQ(error.kind(), ErrorKind::usage) << text;
     EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("\n"))) << text;
   }

@@ -90,21 +90,23 @@ TEST(Transformed, PlainDatumsAndTensorsToo) {
 
 TEST(Transformed, WhatDoesNotFitIsRefusedAtOpenOrNamesTheSample) {
   const std::string color = jpeg({3, 20, 30});
-  EXPECT_THAT(error_of([&] { transformed(color, "resize=8x8,crop=9"); }).what(),
+  EXPECT_THAT(error_from([&] { transformed(color, "resize=8x8,crop=9"); }).what(),
               HasSubstr("crop=9x9"));
-  EXPECT_THAT(error_of([&] { transformed(color, "x:flip"); }).what(), HasSubstr("no field 'x'"));
-  EXPECT_THAT(error_of([&] { transformed(color, "flop"); }).what(), HasSubstr("flop"));
-  EXPECT_EQ(error_of([&] { transformed("?", "flip"); }).kind(), ErrorKind::corrupt);
+  EXPECT_THAT(error_from([&] { transformed(color, "x:flip"); }).what(), HasSubstr("no field 'x'"));
+  EXPECT_THAT(error_from([&] { transformed(color, "flop"); }).what(), HasSubstr("flop"));
+  EXPECT_EQ(error_from([&] { transformed("?", "flip"); }).kind(), ErrorKind::corrupt);
   const std::string two = "0123456789012345678901234567";
-  EXPECT_THAT(error_of([&] { transformed(two, "flip", "raw", "a:u8[2x7],b:u8[2x7]"); }).what(),
+  EXPECT_THAT(error_from([&] { transformed(two, "flip", "raw", "a:u8[2x7],b:u8[2x7]"); }).what(),
               HasSubstr("2 may be one"));
 
-  const auto smaller = error_of([&] { decode(*transformed(color, "crop=10"), jpeg({3, 9, 30})); });
+  const auto smaller = error_from([&] {
+    decode(*transformed(color, "crop=10"), jpeg({3, 9, 30}));
+  });
   EXPECT_EQ(smaller.kind(), ErrorKind::corrupt);
   EXPECT_THAT(smaller.what(), HasSubstr("u8[3x9x30]"));
-  const auto gray = error_of([&] { decode(*transformed(color, "crop=10"), jpeg({1, 20, 30})); });
+  const auto gray = error_from([&] { decode(*transformed(color, "crop=10"), jpeg({1, 20, 30})); });
   EXPECT_THAT(gray.what(), HasSubstr("put rgb or gray first"));
-  const auto size = error_of([&] { decode(*transformed(color, "flip"), jpeg({3, 21, 30})); });
+  const auto size = error_from([&] { decode(*transformed(color, "flip"), jpeg({3, 21, 30})); });
   EXPECT_THAT(size.what(), testing::AllOf(HasSubstr("3x21x30"), HasSubstr("end in one size")));
 }
 
@@ -113,7 +115,7 @@ TEST(Transformed, DamagedFilesAreCorrupt) {
   const std::string file = jpeg(shape);
   const auto codec = transformed(file, "rgb,random-resized-crop=16");
   for (const std::size_t size : {std::size_t{0}, std::size_t{2}, file.size() / 20}) {
-    EXPECT_EQ(error_of([&] { decode(*codec, file.substr(0, size)); }).kind(), ErrorKind::corrupt);
+    EXPECT_EQ(error_from([&] { decode(*codec, file.substr(0, size)); }).kind(), ErrorKind::corrupt);
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -22,6 +21,7 @@
 namespace forebay {
 namespace {
 
+using test::failures;
 using test::train;
 using ::testing::HasSubstr;
 
@@ -49,6 +49,10 @@ class Broken final : public Quadrants {
   bool breaks_;
   int passes_ = 0;
 };
+
+NetworkFactory broken_on_rank_1(int rank) {
+  return [rank](const NetworkOptions&) { return std::make_unique<Broken>(rank == 1); };
+}
 
 class Gradients : public testing::Test {
  protected:
@@ -80,25 +84,6 @@ class Gradients : public testing::Test {
     for (std::size_t i = 0; i < mine.size(); ++i) {
       ASSERT_NEAR(mine[i], expected[i], kTolerance) << what << ", iteration " << i + 1;
     }
-  }
-
-  /// What each rank failed with; all must fail.
-  static std::vector<std::string> failures(int ranks, const TrainOptions& options) {
-    std::mutex mutex;
-    std::vector<std::string> messages;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      try {
-        const bool breaks = comm->rank() == 1;
-        Trainer trainer(comm, options,
-                        [&](const NetworkOptions&) { return std::make_unique<Broken>(breaks); });
-        trainer.run();
-      } catch (const Error& error) {
-        const std::lock_guard lock(mutex);
-        messages.emplace_back(error.what());
-      }
-    });
-    EXPECT_EQ(messages.size(), static_cast<std::size_t>(ranks));
-    return messages;
   }
 
   test::TemporaryFolder dir_;
@@ -229,7 +214,7 @@ TEST_F(Gradients, ARankThatFailsInTheMiddleOfAPassEndsAllWithItsMessage) {
     for (const std::uint64_t batches : {1U, 3U}) {
       TrainOptions run = options(strategy);
       run.accumulate = batches;
-      for (const std::string& message : failures(3, run)) {
+      for (const std::string& message : failures(3, run, broken_on_rank_1)) {
         EXPECT_THAT(message, HasSubstr("too much")) << to_string(strategy);
         EXPECT_THAT(message, HasSubstr("rank 1")) << to_string(strategy);
       }

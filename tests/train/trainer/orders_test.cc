@@ -15,11 +15,13 @@
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
+#include "tests/train/trainer/training_runs.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
 namespace {
 
+using test::train;
 using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSamples = 50;
@@ -40,17 +42,6 @@ class TrainingOrders : public testing::Test {
     options.loader.schema = "image:u8[1x4x4],label:u8[]";
     options.loader.epochs = epochs;
     return options;
-  }
-
-  static TrainReport train(int ranks, const TrainOptions& options,
-                           const NetworkFactory& factory = Quadrants::make) {
-    TrainReport report;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      Trainer trainer(comm, options, factory);
-      const TrainReport mine = trainer.run();
-      if (comm->rank() == 0) report = mine;
-    });
-    return report;
   }
 
   static std::uint64_t images(const TrainReport& report) {

@@ -15,6 +15,7 @@
 #include "format/lmdb/writer.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/mean_of_targets.hpp"
+#include "tests/train/trainer/training_runs.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
@@ -28,6 +29,10 @@ constexpr std::size_t kSamples = 20;
 std::array<float, 5> numbers_of(std::size_t i) {
   const auto number = static_cast<float>(i);
   return {number, number, number, number, -1};
+}
+
+TrainReport train(int ranks, const TrainOptions& options) {
+  return test::train(ranks, options, MeanOfTargets::make);
 }
 
 class Regression : public testing::Test {
@@ -51,17 +56,6 @@ class Regression : public testing::Test {
     return run;
   }
 
-  static TrainReport train(int ranks, const TrainOptions& options,
-                           const NetworkFactory& factory = MeanOfTargets::make) {
-    TrainReport report;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      Trainer trainer(comm, options, factory);
-      const TrainReport mine = trainer.run();
-      if (comm->rank() == 0) report = mine;
-    });
-    return report;
-  }
-
   static std::string failure(int ranks, const TrainOptions& options) {
     try {
       train(ranks, options);
@@ -83,7 +77,7 @@ TEST_F(Regression, FindsItsFieldsByUsualNamesByGivenOnesAndByPosition) {
   reversed.target = "p";
   const auto sizes = [](const TrainOptions& run) {
     NetworkOptions found;
-    train(1, run, [&found](const NetworkOptions& options) {
+    test::train(1, run, [&found](const NetworkOptions& options) {
       found = options;
       return MeanOfTargets::make(options);
     });

@@ -6,7 +6,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@
 namespace forebay {
 namespace {
 
+using test::failures;
 using test::train;
 using ::testing::HasSubstr;
 
@@ -51,23 +51,6 @@ class Training : public testing::Test {
   static std::string log_of(const TrainOptions& options) {
     std::ifstream in(options.log);
     return {std::istreambuf_iterator<char>(in), {}};
-  }
-
-  /// What each rank failed with; all must fail.
-  static std::vector<std::string> failures(int ranks, const TrainOptions& options) {
-    std::mutex mutex;
-    std::vector<std::string> messages;
-    run_ranks(ranks, 2, [&](const std::shared_ptr<Communicator>& comm) {
-      try {
-        Trainer trainer(comm, options, Quadrants::make);
-        trainer.run();
-      } catch (const Error& error) {
-        const std::lock_guard lock(mutex);
-        messages.emplace_back(error.what());
-      }
-    });
-    EXPECT_EQ(messages.size(), static_cast<std::size_t>(ranks));
-    return messages;
   }
 
   test::TemporaryFolder dir_;
