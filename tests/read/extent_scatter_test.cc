@@ -49,7 +49,7 @@ TEST_P(ExtentScatter, LeadsToTheRecordsThatTheTreeHas) {
   if (entries == 0) GTEST_SKIP() << "no records";
   std::mt19937_64 random(GetParam());
   lmdb::Cursor cursor;
-  for (int round = 0; round < 5 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::long_cases(5); ++round) {
     std::vector<SampleRange> runs;
     for (int i = 0; i < 3; ++i) {
       const std::uint64_t first = random() % entries;

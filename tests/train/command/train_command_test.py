@@ -199,12 +199,16 @@ class TrainCommand(launch.AcceptanceCase):
                                 (("--batch", 8, "--accumulate", 0), "--accumulate"),
                                 (("--batch", 8, "--grow-batch", "1e-5"), "--test"),
                                 (("--batch", 8, "--classes", 99999999999), "limit"),
-                                (("--batch", 1), "2 ranks"), (("--batch", 8, "--what"), "--what")):
-            with self.subTest(arguments=arguments):
-                result = launch.run("train", self.training, *arguments, ranks=2)
-                self.assertEqual(result.code, 2, result.err)
-                self.assertEqual(len(result.error_lines()), 1, result.err)
-                self.assertIn(word, result.error_lines()[0])
+                                (("--batch", 8, "--what"), "--what")):
+            self.assert_usage_error(arguments, word, ranks=0)
+        self.assert_usage_error(("--batch", 1), "2 ranks", ranks=2)
+
+    def assert_usage_error(self, arguments, word, ranks):
+        with self.subTest(arguments=arguments):
+            result = launch.run("train", self.training, *arguments, ranks=ranks)
+            self.assertEqual(result.code, 2, result.err)
+            self.assertEqual(len(result.error_lines()), 1, result.err)
+            self.assertIn(word, result.error_lines()[0])
 
     def test_without_a_trainer_the_error_says_what_to_install(self):
         alone = shutil.copy(launch.COMMAND, self.path("forebay"))
