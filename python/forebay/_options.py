@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-import os
 from typing import Any, Optional, Union
 
 from . import _core
 from ._errors import usage
+from ._launch import cores_of
 
 #: Values that say "off" and "on" in the text form of options.
 _SWITCH = {False: "off", True: "on"}
@@ -62,7 +62,7 @@ def share_node(options: Any, processes: int) -> None:
         return
     options.stage_bytes //= processes
     if options.decode_threads == 0:
-        options.decode_threads = max(len(os.sched_getaffinity(0)) // processes, 1)
+        options.decode_threads = cores_of(processes)
 
 
 def option_help() -> dict[str, str]:
