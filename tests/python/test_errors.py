@@ -1,8 +1,7 @@
 """Errors speak of Python's arguments, not of the command line's."""
 
-import pytest
-
 import forebay
+import pytest
 from forebay._wording import for_python
 
 

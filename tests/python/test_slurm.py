@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forebay._core
 import pytest
 from conftest import run_ranks
-
-import forebay._core
 from forebay import _launch
 
 CLUSTER = Path(__file__).parents[2] / "scripts" / "slurm.sh"

@@ -163,13 +163,14 @@ def _words(size: int) -> int:
 
 def _movable(tensor: torch.Tensor) -> torch.Tensor:
     """The numbers of ``tensor`` as the synchronizer takes them: its own memory, or a copy."""
-    memory = tensor.detach().cpu().contiguous()
+    memory: torch.Tensor = tensor.detach().cpu().contiguous()
     if memory.dtype in _NATIVE:
         return memory
     content = memory.reshape(-1).view(torch.uint8)
     padded = torch.zeros(_words(content.numel()) * _WORD, dtype=torch.uint8)
     padded[: content.numel()] = content
-    return padded.view(torch.int32)
+    words: torch.Tensor = padded.view(torch.int32)
+    return words
 
 
 def _take_over(tensor: torch.Tensor, moved: torch.Tensor) -> None:
