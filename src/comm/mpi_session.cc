@@ -33,7 +33,7 @@ void require_company(int started, int size) {
       ErrorKind::usage,
       fmt::format("{} processes were started, but each is alone in {}", started, mpi_library()),
       "start them by mpirun of that same MPI, or by srun --mpi=TYPE with a type that it "
-      "understands (srun --mpi=list; pmix for Open MPI)");
+      "understands (srun --mpi=list; often pmix for Open MPI, pmi2 for MPICH)");
 }
 
 }  // namespace
