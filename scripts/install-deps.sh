@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs everything that Forebay needs, on Debian 12.
-# Does nothing when all of it is there; needs root or sudo otherwise.
+# Does nothing when all of it is there; needs root or sudo otherwise. Arguments: packages besides.
 set -eu
 
 # One line a purpose: tools, MPI (both flavours), libraries, tests, training and demo, the modelled
@@ -24,7 +24,7 @@ is_installed() {
 }
 
 missing=""
-for package in $packages; do
+for package in $packages "$@"; do
   is_installed "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -1,37 +1,56 @@
 #!/usr/bin/env bash
 # The Python package as users get it: a wheel, installed into a fresh virtual environment beside
 # Debian's torch, h5py and py-lmdb, and its tests there; then types and style.
-# Called by scripts/test.sh. `scripts/python.sh OPENMPI|MPICH [pytest option...]`
+# Called by scripts/test.sh. `scripts/python.sh [--tensorflow] openmpi|mpich [pytest option...]`
+#
+# With --tensorflow: TensorFlow from PyPI instead of Debian's packages, which want an older NumPy; the
+# wheel has TensorFlow's operation, and the tests are those of forebay.tf.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
+beside=debian
+if [ "${1:-}" = --tensorflow ]; then
+  beside=tensorflow
+  shift
+fi
 flavour=${1:-openmpi}
 shift || true
-venv=$PWD/build/venv-$flavour
-python=$venv/bin/python
-
+name=$flavour
+site=(--system-site-packages)
+tests=(.)
 # Everything that compiles and checks; nothing of it is needed to use the package. Newer ones may find
 # other faults: raise the numbers by hand.
 tools="nanobind==3.1.0 scikit-build-core==1.1.2 build==1.6.1 mypy==2.4.1 ruff==0.17.6"
+if [ "$beside" = tensorflow ]; then
+  name=$flavour-tensorflow
+  site=()
+  tests=(test_tf.py test_examples.py::test_tensorflow_mnist
+         test_docs.py::test_every_block_of_the_page_on_tensorflow_runs)
+  tools+=" tensorflow-cpu==2.21.0 pytest==9.2.0 lmdb==3.0.0"
+fi
+venv=$PWD/build/venv-$name
+python=$venv/bin/python
 
 rm -rf "$venv"
-/usr/bin/python3 -m venv --system-site-packages "$venv"
+/usr/bin/python3 -m venv "${site[@]}" "$venv"
 # shellcheck disable=SC2086
-"$python" -m pip install --quiet --disable-pip-version-check $tools
+"$python" -m pip install --quiet --disable-pip-version-check --only-binary :all: $tools
 
-# In a folder of its own for each flavour; by the compiler and with the options of the other builds,
+# In a folder of its own for each kind; by the compiler and with the options of the other builds,
 # whose objects are in the cache.
-rm -rf "build/wheels-$flavour"
-"$python" -m build --wheel --no-isolation --outdir "build/wheels-$flavour" \
-  -C build-dir="build/wheel-$flavour" -C cmake.define.FOREBAY_MPI="$flavour" \
-  -C cmake.define.FOREBAY_WERROR=ON \
-  -C cmake.define.CMAKE_C_COMPILER=/usr/bin/cc -C cmake.define.CMAKE_CXX_COMPILER=/usr/bin/c++ >"build/wheel-$flavour.log" 2>&1 ||
-  { tail -n 60 "build/wheel-$flavour.log" >&2; exit 1; }
-"$python" -m pip install --quiet --disable-pip-version-check --no-deps build/wheels-"$flavour"/*.whl
+rm -rf "build/wheels-$name"
+with_operation=OFF
+if [ "$beside" = tensorflow ]; then with_operation=ON; fi
+"$python" -m build --wheel --no-isolation --outdir "build/wheels-$name" \
+  -C build-dir="build/wheel-$name" -C cmake.define.FOREBAY_MPI="$flavour" \
+  -C cmake.define.FOREBAY_TENSORFLOW="$with_operation" -C cmake.define.FOREBAY_WERROR=ON \
+  -C cmake.define.CMAKE_C_COMPILER=/usr/bin/cc -C cmake.define.CMAKE_CXX_COMPILER=/usr/bin/c++ >"build/wheel-$name.log" 2>&1 ||
+  { tail -n 60 "build/wheel-$name.log" >&2; exit 1; }
+"$python" -m pip install --quiet --disable-pip-version-check --no-deps build/wheels-"$name"/*.whl
 
 export PATH="$venv/bin:$PATH"
 # Not from the root of the repository: what is tested is what was installed.
-(cd tests/python && "$python" -m pytest -q -p no:cacheprovider --color=no "$@")
+(cd tests/python && "$python" -m pytest -q -p no:cacheprovider --color=no "$@" "${tests[@]}")
 "$venv/bin/mypy" --config-file pyproject.toml --python-executable "$python" -p forebay
 "$venv/bin/ruff" check
 "$venv/bin/ruff" format --check

@@ -35,14 +35,21 @@ fuzz() {
   ctest --preset fuzz
 }
 
+# With Slurm, so that no test of srun is skipped.
 python_package() {
+  scripts/install-deps.sh slurm-wlm munge
   scripts/python.sh openmpi
-  scripts/python.sh mpich
   scripts/docs.sh
 }
 
+python_mpich() { scripts/python.sh mpich; }
+
+python_tensorflow() { scripts/python.sh --tensorflow openmpi; }
+
 stage release release
 stage python python_package
+stage python-mpich python_mpich
+stage python-tf python_tensorflow
 stage release-mpich mpich
 stage asan asan
 stage tsan tsan

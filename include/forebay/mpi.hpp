@@ -26,6 +26,8 @@ std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm);
 /// MPI_THREAD_MULTIPLE. A host that has initialised MPI before stays in charge of finalizing.
 /// After a wait was ended early (timeout, interrupt) MPI is not finalized, since that could hang:
 /// the launcher sees a process that ends without it, and ends the job.
+/// Throws usage where the launcher has started several processes that this MPI does not connect (a
+/// launcher of another MPI): each would be a rank 0 of 1.
 class MpiSession {
  public:
   MpiSession();
@@ -39,6 +41,9 @@ class MpiSession {
   bool finalize_ = false;
   std::shared_ptr<Communicator> world_;
 };
+
+/// Name and version of the MPI library, as "Open MPI v4.1.4".
+std::string mpi_library();
 
 /// "MPI_THREAD_MULTIPLE" or what was granted instead; "not initialised".
 std::string mpi_thread_level();

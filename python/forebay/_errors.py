@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Optional
 
+from ._wording import for_python
+
 
 class Error(Exception):
     """A failure: one line that says where, what happened, and what to do about it.
@@ -135,9 +137,12 @@ def make(
     rank: Optional[int] = None,
 ) -> Error:
     """The exception for an error of the C++ library, which calls this."""
+    told = f"{happened}; {remedy}" if remedy else happened
+    if message.endswith(told):  # in front of it stand names of files, which stay as they are
+        message = message[: len(message) - len(told)] + for_python(told)
     error = _CLASSES.get(kind, Error)(message)
-    error.happened = happened
-    error.remedy = remedy
+    error.happened = for_python(happened)
+    error.remedy = for_python(remedy)
     error.file = file
     error.offset = offset
     error.sample = sample

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import operator
-import os
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core
 from ._errors import usage
+from ._launch import cores_of
+
+if TYPE_CHECKING:
+    from ._ranks import Ranks
+
+_ORDERS = ("shuffled", "sequential", "grouped", "in_memory", "listed", "strided")
+_ENDS = ("pad", "drop", "wrap", "exact")
 
 #: Values that say "off" and "on" in the text form of options.
 _SWITCH = {False: "off", True: "on"}
@@ -62,7 +68,60 @@ def share_node(options: Any, processes: int) -> None:
         return
     options.stage_bytes //= processes
     if options.decode_threads == 0:
-        options.decode_threads = max(len(os.sched_getaffinity(0)) // processes, 1)
+        options.decode_threads = cores_of(processes)
+
+
+def check_choices(decode: Any, order: str, end: str, on_error: str, ids: Any) -> None:
+    """Raises UsageError for a value that no loader has."""
+    if decode is not None and not isinstance(decode, bool) and not callable(decode):
+        raise usage(f"decode is {decode!r}", "give None, False, or a function")
+    if order not in _ORDERS:
+        raise usage(f"order is {order!r}", f"use one of {', '.join(_ORDERS)}")
+    if end not in _ENDS:
+        raise usage(f"end is {end!r}", f"use one of {', '.join(_ENDS)}")
+    if on_error not in ("raise", "skip"):
+        raise usage(f"on_error is {on_error!r}", "use raise or skip")
+    if (ids is not None) != (order == "listed"):
+        raise usage("ids go with order='listed', and it with them", "give both or none")
+
+
+def pipeline_options(
+    ranks: Ranks,
+    batch_size: Optional[int],
+    global_batch_size: Optional[int],
+    *,
+    order: str,
+    end: str,
+    stored: bool,
+    transform: Optional[str],
+    skip: bool,
+    memory: Union[int, str, None],
+    described: dict[str, Any],
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Options of the C++ loader by name.
+
+    ``stored``: values come as they are stored. ``described``: what the data set says of itself.
+    """
+    sequential = order == "sequential"
+    named = {
+        **described,
+        "order": "shuffled" if sequential else order,
+        "keep": 0 if sequential else None,
+        "end": None if order == "strided" else end,
+        "batch": global_batch(batch_size, global_batch_size, ranks.size),
+        "stage_bytes": memory_bytes(memory),
+        "decode": None if stored else True,
+        "transform": transform,
+        "undecodable": "skip" if skip and not stored else None,
+        "shard": ranks.shard,
+        **options,
+    }
+    if stored:
+        named["codec"] = "bytes"
+        if named.get("format") != "raw":
+            named["schema"] = None
+    return named
 
 
 def option_help() -> dict[str, str]:

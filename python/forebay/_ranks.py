@@ -1,11 +1,11 @@
 """Which ranks load together, and how they were found.
 
 ``mpi``
-    The process was started by ``mpirun`` or ``srun``: all ranks of ``MPI_COMM_WORLD``, which share
-    memory, read for each other, and fail together.
+    The process was started by ``mpirun``, or by ``srun`` with a plug-in for MPI: all ranks of
+    ``MPI_COMM_WORLD``, which share memory, read for each other, and fail together.
 ``env``
-    ``torchrun``, or anything else that sets ``RANK`` and ``WORLD_SIZE``: every process delivers its
-    own share of the order. Nothing is exchanged.
+    ``torchrun``, ``srun`` without such a plug-in, or anything else that sets ``RANK`` and
+    ``WORLD_SIZE``: every process delivers its own share of the order. Nothing is exchanged.
 ``single``
     This process alone.
 """
@@ -25,6 +25,7 @@ from typing import Any, Optional, Union
 
 from . import _core
 from ._errors import UsageError, usage
+from ._launch import find_place, started_by_torchrun
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Ranks:
     size: int
     kind: str
     _comm: Any = None
+    _on_node: int = 1  # of kind env: how many processes this node has
 
     @property
     def shard(self) -> Optional[str]:
@@ -50,12 +52,7 @@ class Ranks:
     @property
     def strangers(self) -> int:
         """Ranks of this node that do not know of each other, and must share it all the same."""
-        if self.kind != "env":
-            return 1
-        try:
-            return max(int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
-        except ValueError:
-            return 1
+        return self._on_node if self.kind == "env" else 1
 
     def require_exchange(self, what: str) -> None:
         """Raises UsageError where ranks are not connected, and there are several."""
@@ -63,7 +60,7 @@ class Ranks:
             return
         raise usage(
             f"{what} moves data between ranks, which needs MPI",
-            "start the program by mpirun or srun instead of torchrun",
+            "start the program by mpirun, or srun --mpi=pmix, instead of torchrun",
         )
 
 
@@ -142,28 +139,24 @@ def failing_together(ranks: Ranks) -> Iterator[None]:
         raise
 
 
-def _from_environment() -> Optional[Ranks]:
-    try:
-        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except (KeyError, ValueError):
+def _from_environment() -> Optional[tuple[Ranks, str]]:
+    """Ranks, and the variables that have told of them."""
+    place = find_place()
+    if place is None:
         return None
-    if not 0 <= rank < size:
-        raise usage(
-            f"RANK={rank} and WORLD_SIZE={size} in the environment are no place among ranks",
-            "unset them, or give ranks=(rank, size)",
-        )
-    return Ranks(rank, size, "env", _core.self_communicator())
+    comm = _core.self_communicator()
+    return Ranks(place.rank, place.size, "env", comm, place.on_node), place.told_by
 
 
-def _tell_what_is_lost(ranks: Ranks) -> None:
-    if ranks.size == 1 or _process.told:
+def _tell_what_is_lost(ranks: Ranks, told_by: str) -> None:
+    if _process.told:
         return
     _process.told = True
     if ranks.rank == 0:
         warnings.warn(
-            f"forebay: {ranks.size} ranks from RANK and WORLD_SIZE, without MPI: each reads for "
+            f"forebay: {ranks.size} ranks from {told_by}, without MPI: each reads for "
             "itself, nothing is exchanged in memory, and a rank that fails does not end others. "
-            "Under mpirun or srun ranks share what they read.",
+            "Under mpirun or srun --mpi=pmix ranks share what they read.",
             stacklevel=4,
         )
 
@@ -200,22 +193,28 @@ def find_ranks(ranks: RanksLike = None) -> Ranks:
     if isinstance(ranks, Ranks):
         return ranks
     if ranks is None or ranks == "auto":
-        if _core.launched_by_mpi():
-            ranks = "mpi"
-        else:
-            found = _from_environment()
-            if found is not None and found.size > 1:
-                _tell_what_is_lost(found)
-                return found
-            ranks = "single"
+        return _as_started()
     if isinstance(ranks, str):
         return _named(ranks)
     if isinstance(ranks, tuple):
         rank, size = ranks if len(ranks) == 2 else (-1, 0)
         if not 0 <= rank < size:
             raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
-        return Ranks(rank, size, "env", _core.self_communicator())
+        place = find_place()
+        on_node = 1 if place is None else place.on_node
+        return Ranks(rank, size, "env", _core.self_communicator(), on_node)
     return _adopt(ranks)
+
+
+def _as_started() -> Ranks:
+    # The innermost launcher counts: torchrun may itself be started by srun or mpirun on each node.
+    if _core.launched_by_mpi() and not started_by_torchrun():
+        return _named("mpi")
+    found = _from_environment()
+    if found is None or found[0].size == 1:
+        return _named("single")
+    _tell_what_is_lost(*found)
+    return found[0]
 
 
 def _named(name: str) -> Ranks:
@@ -227,6 +226,9 @@ def _named(name: str) -> Ranks:
     if name == "env":
         found = _from_environment()
         if found is not None:
-            return found
-        raise usage("RANK and WORLD_SIZE are not set", "start the program by torchrun")
+            return found[0]
+        raise usage(
+            "neither RANK and WORLD_SIZE nor srun's variables are set",
+            "start the program by torchrun or srun, or give ranks=(rank, size)",
+        )
     raise usage(f"ranks is {name!r}", "use one of mpi, env, single, or (rank, size)")

@@ -32,14 +32,6 @@ void fail_together(Communicator& comm, const std::string& happened, const std::s
   collectively(comm, [&] { throw Error(ErrorKind::usage, happened, remedy); });
 }
 
-std::string mpi_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return {};
-  const std::string whole(text, static_cast<std::size_t>(length));
-  return whole.substr(0, whole.find_first_of(",\n"));
-}
-
 }  // namespace
 
 void add_communicators(nb::module_& module) {

@@ -24,7 +24,7 @@ namespace forebay::python {
 namespace {
 
 void ask_python() {
-  const nb::gil_scoped_acquire acquire;
+  const Locked locked;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 

@@ -2,9 +2,12 @@
 //
 // When the interpreter ends, threads that come back for its lock are ended by it in the middle of
 // C++ frames, which ends the process. Daemon threads that were inside of the library then must not
-// come back: they wait for the end of the process, as Python itself lets them from 3.14 on.
+// come back: they wait for the end of the process, as Python itself lets them from 3.14 on. One
+// that was already waiting for the lock is caught on its way out: it must not leave, since
+// destructors let nothing through.
 #pragma once
 
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +19,18 @@ namespace forebay::python {
 /// Of the process: set when it begins to end, by forebay/_ranks.py.
 inline std::atomic<bool> process_ends = false;
 
+/// `take` takes Python's lock. Does not return in a thread that the end of the interpreter finds
+/// here.
+template <typename Take>
+void come_back(const Take& take) {
+  while (process_ends && gettid() != getpid()) pause();
+  try {
+    take();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 /// Releases the lock for as long as it lives.
 class Unlocked {
  public:
@@ -23,12 +38,25 @@ class Unlocked {
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() {
-    while (process_ends && gettid() != getpid()) pause();
-    PyEval_RestoreThread(state_);
+    come_back([this] { PyEval_RestoreThread(state_); });
   }
 
  private:
   PyThreadState* state_;
+};
+
+/// Has the lock for as long as it lives, in a thread that has released it.
+class Locked {
+ public:
+  Locked() {
+    come_back([this] { state_ = PyGILState_Ensure(); });
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_ = PyGILState_UNLOCKED;
 };
 
 }  // namespace forebay::python

@@ -14,6 +14,11 @@ namespace {
 
 const std::map<std::string, Engine> kEngines{{"mmap", Engine::mmap}, {"pread", Engine::pread}};
 
+// So many records are asked what the values are.
+constexpr std::uint64_t kMostAsked = 1000;
+
+const CodecOptions kBytes{.codec = "bytes", .schema = {}};
+
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -68,15 +73,20 @@ lmdb::Database open_dataset(const DatasetOptions& options) {
 }
 
 std::shared_ptr<const Codec> codec_of_first(lmdb::Database& database, const CodecOptions& options) {
-  const lmdb::Cursor first = database.tree().first();
-  if (!first.valid()) return nullptr;
-  const lmdb::Entry entry = database.tree().entry(first);
+  lmdb::Cursor cursor = database.tree().first();
+  if (!cursor.valid()) return nullptr;
+  std::uint64_t sample = 0;
+  // An empty value says nothing of the others.
+  while (options.codec == "auto" && database.tree().entry(cursor).value.empty()) {
+    if (++sample == kMostAsked || !database.tree().next(cursor)) return make_codec(kBytes, {});
+  }
+  const lmdb::Entry entry = database.tree().entry(cursor);
   try {
     return make_codec(options, entry.value);
   } catch (const Error& error) {
     throw error.within(Where{.file = database.snapshot().file().path(),
                              .offset = {},
-                             .sample = 0,
+                             .sample = sample,
                              .key = printable_key(text_of(entry.key))});
   }
 }

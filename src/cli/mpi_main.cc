@@ -55,9 +55,10 @@ void end_failed_job(Communicator& at_exit, const Error& error, int code) {
   limit_finalize(code);
 }
 
-int run_alone(const std::function<int(std::shared_ptr<Communicator>)>& body) {
+/// What `run` returns, or the exit code of its error, which is printed.
+int or_print(const std::function<int()>& run) {
   try {
-    return body(self_communicator());
+    return run();
   } catch (const Error& error) {
     print_error(error.what());
     return exit_code(error);
@@ -67,10 +68,7 @@ int run_alone(const std::function<int(std::shared_ptr<Communicator>)>& body) {
   }
 }
 
-}  // namespace
-
-int run_collective_main(const std::function<int(std::shared_ptr<Communicator>)>& body) {
-  if (!launched_by_mpi()) return run_alone(body);
+int run_together(const std::function<int(std::shared_ptr<Communicator>)>& body) {
   MpiSession session;
   const auto world = session.world();
   // Of its own, since a failure may leave others in the middle of an operation on `world`.
@@ -86,6 +84,13 @@ int run_collective_main(const std::function<int(std::shared_ptr<Communicator>)>&
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   return code;
+}
+
+}  // namespace
+
+int run_collective_main(const std::function<int(std::shared_ptr<Communicator>)>& body) {
+  if (launched_by_mpi()) return or_print([&body] { return run_together(body); });
+  return or_print([&body] { return body(self_communicator()); });
 }
 
 int launched_rank() {

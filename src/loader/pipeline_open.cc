@@ -4,7 +4,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
@@ -49,8 +52,20 @@ FirstRecord look_at_first(DataAccess& data, bool with_value) {
   return first;
 }
 
-// Where undecodable samples are skipped, the first may be one of them.
+// Where the first sample does not say what the values are, so many are asked.
 constexpr std::uint64_t kMostTried = 1000;
+
+/// The value of the first sample that `says` what values are, in place of the first of all.
+void look_for(DataAccess& data, std::uint64_t entries, FirstRecord& first,
+              const std::function<bool(std::span<const std::byte>)>& says) {
+  bool found = says(std::as_bytes(std::span(first.value)));
+  for (std::uint64_t sample = 1; sample < std::min(entries, kMostTried) && !found; ++sample) {
+    data.read_sample(sample, [&](const Record& record) {
+      found = says(record.value);
+      if (found) first.value = text_of(record.value);
+    });
+  }
+}
 
 /// The codec for values like `value`; where that throws what is about the value, or only finds that
 /// it is no value of a known kind, nothing.
@@ -66,17 +81,22 @@ std::shared_ptr<const Codec> try_codec(const CodecOptions& options,
   }
 }
 
-/// The first sample from which the codec can be told, in place of the first of all.
-void look_for_decodable(DataAccess& data, std::uint64_t entries, const CodecOptions& options,
-                        FirstRecord& first) {
-  if (try_codec(options, std::as_bytes(std::span(first.value)))) return;
-  bool found = false;
-  for (std::uint64_t sample = 0; sample < std::min(entries, kMostTried) && !found; ++sample) {
-    data.read_sample(sample, [&](const Record& record) {
-      found = try_codec(options, record.value) != nullptr;
-      if (found) first.value = text_of(record.value);
+/// Tells the codec's `options` and the value to make it by. A sample that cannot be decoded does
+/// not count where such are skipped, nor does an empty one; where all are empty, they are bytes.
+FirstRecord look_at_values(DataAccess& data, std::uint64_t entries, bool may_skip,
+                           CodecOptions& options) {
+  const bool by_value = needs_first_value(options);
+  FirstRecord first = look_at_first(data, by_value);
+  if (by_value && may_skip) {
+    look_for(data, entries, first, [&](std::span<const std::byte> value) {
+      return try_codec(options, value) != nullptr;
     });
   }
+  if (options.codec == "auto" && first.value.empty()) {
+    look_for(data, entries, first, [](std::span<const std::byte> value) { return !value.empty(); });
+    if (first.value.empty()) options.codec = "bytes";
+  }
+  return first;
 }
 
 /// What all ranks tell each other of where they are.
@@ -318,13 +338,13 @@ void Pipeline::agree_on_values() {
     if (comm_->rank() != 0) return;
     codec = data_->codec({options_.codec, options_.schema});
     codec.transform = options_.transform;
-    const auto found = std::make_shared<FirstRecord>();
-    ask_storage("read the first sample", [found, codec, data = data_, entries = facts_.entries,
+    // Shared, since a storage that does not answer keeps its thread beyond this function.
+    const auto found = std::make_shared<std::pair<FirstRecord, CodecOptions>>(first, codec);
+    ask_storage("read the first sample", [found, data = data_, entries = facts_.entries,
                                           may_skip = options_.undecodable == Undecodable::skip] {
-      *found = look_at_first(*data, needs_first_value(codec));
-      if (needs_first_value(codec) && may_skip) look_for_decodable(*data, entries, codec, *found);
+      found->first = look_at_values(*data, entries, may_skip, found->second);
     });
-    first = *found;
+    std::tie(first, codec) = *found;
   });
   codec.codec = broadcast_text(*comm_, codec.codec, 0);
   codec.schema = broadcast_text(*comm_, codec.schema, 0);

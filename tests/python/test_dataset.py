@@ -1,5 +1,6 @@
 """Dataset against the libraries that wrote the files; conventions; processes."""
 
+import io
 import multiprocessing
 import os
 import pickle
@@ -333,3 +334,39 @@ def test_relative_names_hold_in_another_directory(images, monkeypatch, tmp_path)
     for _ in loader:
         break
     assert sum(1 for _ in loader) == len(loader)  # opens anew
+
+
+def png():
+    pillow = pytest.importorskip("PIL.Image")
+    buffer = io.BytesIO()
+    pillow.new("RGB", (5, 4)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("empty", [1, 3, 40])
+def test_an_empty_first_value_says_nothing_of_the_others(tmp_path, empty):
+    def written(name, values):
+        records = [(b"%04d" % i, value) for i, value in enumerate([b""] * empty + values)]
+        return write_lmdb(tmp_path / name, records)
+
+    path = written("bytes", [b"abc", b"", b"de"])
+    stored = [b""] * empty + [b"abc", b"", b"de"]
+    ds = forebay.Dataset(path)
+    assert [ds[i]["value"].tobytes() for i in range(len(ds))] == stored
+    loader = forebay.Loader(path, batch_size=2, order="sequential", end="exact")
+    assert [each for batch in loader for each in batch["value"].tobytes()] == stored
+
+    path = written("none", [])
+    assert forebay.Dataset(path)[0]["value"].size == 0
+    assert [b["value"].tobytes() for b in forebay.Loader(path, batch_size=empty)] == [[b""] * empty]
+
+    path = written("images", [png()] * 3)
+    ds = forebay.Dataset(path)
+    assert ds[empty]["image"].shape == (3, 4, 5)
+    with pytest.raises(forebay.CorruptError, match=r"the value is empty.*decode=False"):
+        ds[0]
+    with pytest.raises(forebay.CorruptError, match=r"the value is empty.*decode=False"):
+        list(forebay.Loader(path, batch_size=1, order="sequential"))
+    loader = forebay.Loader(path, batch_size=1, end="exact", on_error="skip")
+    assert sum(len(batch["image"]) for batch in loader) == 3
+    assert len(loader.skipped()) == empty

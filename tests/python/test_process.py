@@ -347,7 +347,7 @@ def consume():
 def look_up():
     while True:
         ds[3]
-for target in (consume, look_up):
+for target in (consume, look_up, look_up, look_up):  # several wait for Python's lock at the end
     threading.Thread(target=target, daemon=True).start()
 q.get()
 raise SystemExit(5)

@@ -250,3 +250,52 @@ except ValueError:
     print("fine", flush=True)
 """
     assert run_ranks(2, script(text)).stdout.count("fine") == 2
+
+
+def test_models_optimizers_and_objects_are_told_to_all(script):
+    text = """
+import torch, forebay.torch as ft
+rank = ft.synchronizer().ranks.rank
+torch.manual_seed(rank)
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+model.register_buffer("mask", torch.tensor([rank == 1, True, False]))  # 3 bytes: no whole word
+model.register_buffer("empty", torch.empty(0))
+model.register_buffer("strided", torch.full((2, 3), float(rank)).t())
+model.register_buffer("complex", torch.full((), 1j * rank))
+ft.broadcast_parameters(model.state_dict(), root_rank=1)
+assert model.mask.tolist() == [True, True, False] and model.strided.sum() == 6, model.mask
+assert model.complex == 1j
+inner = torch.optim.Adam(model.parameters(), lr=0.1 * (rank + 1), amsgrad=True)
+if rank == 1:  # as after loading a file: others have no state yet
+    for _ in range(3):
+        model(torch.rand(5, 3)).sum().backward()
+        inner.step()
+        inner.zero_grad()
+for optimizer in (inner, ft.DistributedOptimizer(inner, model.named_parameters())):
+    ft.broadcast_optimizer_state(optimizer, root_rank=1)
+ft.broadcast_parameters(model.state_dict(), root_rank=1)
+assert inner.param_groups[0]["lr"] == 0.2
+state = inner.state_dict()["state"]
+assert len(state) == 6 and all(float(each["step"]) == 3 for each in state.values()), state
+sums = torch.stack([each["exp_avg_sq"].sum() + each["max_exp_avg_sq"].sum()
+                    for each in state.values()])
+assert torch.equal(ft.allreduce(sums, "check", "max"), sums) and sums[0] > 0
+inner.step()
+
+for value in ({"rank": rank, "list": [1, "two", None]}, b"", None, "x" * 100_001, (), 1 << 70):
+    told = ft.broadcast_object(value, 1)
+    if isinstance(value, dict):
+        assert told.pop("rank") == 1
+        value.pop("rank", None)
+    assert told == value and type(told) is type(value)
+for wrong, root in ((lambda: 0, 1), (0, 2), (0, -1)):
+    try:
+        ft.broadcast_object(wrong, root)
+    except ValueError as error:
+        print("told:", error, flush=True)
+print("after", ft.broadcast_object(rank, 0), flush=True)
+"""
+    out = run_ranks(2, script(text)).stdout
+    assert out.count("object of rank 1 cannot be pickled") == 2
+    assert out.count("root_rank is ") == 4
+    assert out.count("after 0") == 2

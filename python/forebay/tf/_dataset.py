@@ -45,7 +45,7 @@ def dataset(
 
 
 def _signature(loader: Loader, ragged: str) -> dict[str, Any]:
-    if loader._code.runs or loader._collate is not None:
+    if loader._content.code.runs or loader._content.collate is not None:
         raise usage(
             "what the loader's functions return has no known shape",
             "give output_signature={field: tf.TensorSpec(...)}",
@@ -54,7 +54,7 @@ def _signature(loader: Loader, ragged: str) -> dict[str, Any]:
         field.name: tf.TensorSpec((None, *field.shape), _DTYPES.get(field.type, field.type))
         for field in loader.schema
     }
-    for name in loader._raw:
+    for name in loader._content.raw:
         signature[name] = (
             tf.TensorSpec((None,), tf.string)
             if ragged == "string"
@@ -62,9 +62,9 @@ def _signature(loader: Loader, ragged: str) -> dict[str, Any]:
         )
     signature["sample"] = tf.TensorSpec((None,), tf.int64)
     signature["padded"] = tf.TensorSpec((None,), tf.bool)
-    if loader._keys:
+    if loader._content.keys:
         signature["key"] = tf.TensorSpec((None,), tf.string)
-    if loader._seeds:
+    if loader._content.seeds:
         signature["seed"] = tf.TensorSpec((None,), tf.uint64)
     return signature
 

@@ -5,8 +5,15 @@
 >>> optimizer = DistributedOptimizer(optimizer, model.named_parameters())
 """
 
+from ._collectives import (
+    allreduce,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+    synchronizer,
+)
 from ._data import IterableDataset, Sampler
-from ._optimizer import DistributedOptimizer, allreduce, broadcast_parameters, synchronizer
+from ._optimizer import DistributedOptimizer
 from ._tensors import Loader, as_tensors, to_device
 
 __all__ = [
@@ -16,6 +23,8 @@ __all__ = [
     "Sampler",
     "allreduce",
     "as_tensors",
+    "broadcast_object",
+    "broadcast_optimizer_state",
     "broadcast_parameters",
     "synchronizer",
     "to_device",

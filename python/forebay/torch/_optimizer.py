@@ -8,68 +8,9 @@ from typing import Any, Optional, Union
 import torch
 
 from .._errors import usage
-from .._ranks import RanksLike
 from .._sync import Handle, Synchronizer
-
-_shared: dict[str, Synchronizer] = {}
-
-
-def synchronizer(ranks: RanksLike = None, **options: Any) -> Synchronizer:
-    """The synchronizer that this module's functions share; made at the first call. Collective.
-
-    Options are those of :class:`forebay.Synchronizer`; they count at the first call.
-    """
-    if "default" not in _shared:
-        _shared["default"] = Synchronizer(ranks, **options)
-    elif options or ranks is not None:
-        raise usage("the synchronizer exists already", "give its options at the first call")
-    return _shared["default"]
-
-
-def _memory(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.device.type != "cpu":
-        raise usage(
-            f"a tensor on {tensor.device} cannot be summed by MPI on processors",
-            "move it to the CPU, or use DistributedDataParallel on CUDA",
-        )
-    return tensor.detach()
-
-
-def allreduce(
-    tensor: torch.Tensor, name: str, reduction: str = "mean", inplace: bool = False
-) -> torch.Tensor:
-    """``tensor`` summed (or averaged...) over all ranks. Waits; collective by ``name``."""
-    result = _memory(tensor) if inplace else _memory(tensor).clone()
-    result = result.contiguous()
-    synchronizer().allreduce(name, result, reduction=reduction).wait()
-    if inplace and result.data_ptr() != tensor.data_ptr():
-        with torch.no_grad():
-            tensor.copy_(result)
-    return tensor if inplace else result
-
-
-def broadcast_parameters(
-    parameters: Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]], root_rank: int = 0
-) -> None:
-    """Gives rank ``root_rank``'s ``model.state_dict()``, or named parameters, to all ranks."""
-    items = parameters.items() if isinstance(parameters, Mapping) else parameters
-    engine = synchronizer()
-    waiting: list[tuple[Handle, torch.Tensor, torch.Tensor]] = []
-    for name, value in items:
-        if not isinstance(value, torch.Tensor):
-            continue
-        memory = _memory(value).contiguous()
-        waiting.append((engine.broadcast(f"broadcast.{name}", memory, root_rank), memory, value))
-    if not waiting:
-        raise usage(
-            "there are no tensors among the parameters",
-            "give model.state_dict() or model.named_parameters()",
-        )
-    with torch.no_grad():
-        for handle, memory, value in waiting:
-            handle.wait()
-            if memory.data_ptr() != value.data_ptr():
-                value.copy_(memory)
+from ._collectives import on_processor
+from ._collectives import synchronizer as shared_synchronizer
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -110,7 +51,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if backward_passes_per_step < 1:
             raise usage("backward_passes_per_step is below 1", "give at least 1")
         self._optimizer = optimizer
-        self._engine = synchronizer if synchronizer is not None else _default()
+        self._engine = synchronizer if synchronizer is not None else shared_synchronizer()
         self._passes = backward_passes_per_step
         self._reduction = reduction
         pairs = named_parameters.items() if isinstance(named_parameters, Mapping) else (
@@ -160,7 +101,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         name = self._names[parameter]
         if gradient.is_sparse:
             raise usage(f"gradient of {name} is sparse", "make it dense: sparse=False")
-        memory = _memory(gradient).contiguous()
+        memory = on_processor(gradient).contiguous()
         handle = self._engine.allreduce(f"gradient.{name}", memory, reduction=self._reduction)
         self._handles[parameter] = (handle, memory)
 
@@ -230,7 +171,3 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def __repr__(self) -> str:
         return f"DistributedOptimizer({self._optimizer!r})"
-
-
-def _default() -> Synchronizer:
-    return synchronizer()

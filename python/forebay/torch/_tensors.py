@@ -58,7 +58,7 @@ def _on_the_way(source: Iterable[Batch], device: torch.device) -> Generator[Batc
         if batch is None:
             return None, None
         with torch.cuda.stream(stream):
-            return _sent(batch, device, True), loader._ahead() if loader else None
+            return _sent(batch, device, True), loader._pipelines.ahead() if loader else None
 
     try:
         coming, state = start()
@@ -70,12 +70,12 @@ def _on_the_way(source: Iterable[Batch], device: torch.device) -> Generator[Batc
                 if isinstance(value, torch.Tensor):
                     value.record_stream(current)  # its memory is not given away while it is used
             if loader:
-                loader._yielded = state  # what is on the way was not yielded
+                loader._pipelines.yielded = state  # what is on the way was not yielded
             coming, state = start()
             yield batch
     finally:
-        if loader and loader._core is not None and coming is None:
-            loader._yielded = None
+        if loader and loader._pipelines.core is not None and coming is None:
+            loader._pipelines.yielded = None
 
 
 def _each(source: Iterable[Batch]) -> Iterator[Batch]:

@@ -36,6 +36,8 @@ class SampleStore {
   const Codec& codec() const;
 
  private:
+  std::shared_ptr<const Codec> tell_codec() const;
+
   mutable std::mutex codec_mutex_;
   mutable std::shared_ptr<const Codec> codec_;
 };

@@ -12,6 +12,13 @@
 namespace forebay {
 namespace {
 
+// So many samples are asked what the values are.
+constexpr std::uint64_t kMostAsked = 1000;
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 void require_ids(std::span<const std::uint64_t> ids, const SampleStore& store) {
   const auto wrong =
       std::ranges::find_if(ids, [&](std::uint64_t id) { return id >= store.entries(); });
@@ -34,26 +41,28 @@ std::vector<std::size_t> in_order(std::span<const std::uint64_t> ids) {
 
 const Codec& SampleStore::codec() const {
   const std::scoped_lock lock(codec_mutex_);
-  if (codec_) return *codec_;
-  const CodecOptions options = codec_options();
-  if (options.codec == "bytes" || options.codec == "raw" || entries() == 0) {
-    codec_ = make_codec(entries() == 0 && options.codec != "raw"
-                            ? CodecOptions{.codec = "bytes", .schema = {}}
-                            : options,
-                        {});
-    return *codec_;
-  }
-  const std::array<std::uint64_t, 1> first = {0};
-  read(first, [&](const SampleView& sample) {
-    try {
-      codec_ = make_codec(options, sample.value);
-    } catch (const Error& error) {
-      const std::string_view key(reinterpret_cast<const char*>(sample.key.data()),
-                                 sample.key.size());
-      throw error.within({.file = path(), .sample = 0, .key = printable_key(key)});
-    }
-  });
+  if (!codec_) codec_ = tell_codec();
   return *codec_;
+}
+
+std::shared_ptr<const Codec> SampleStore::tell_codec() const {
+  const CodecOptions options = codec_options();
+  if (options.codec == "bytes" || options.codec == "raw") return make_codec(options, {});
+  std::shared_ptr<const Codec> told;
+  // An empty value says nothing of the others.
+  const std::uint64_t most = options.codec == "auto" ? kMostAsked : 1;
+  for (std::uint64_t id = 0; id < std::min(entries(), most) && !told; ++id) {
+    read(std::array{id}, [&](const SampleView& sample) {
+      if (sample.value.empty() && options.codec == "auto") return;
+      try {
+        told = make_codec(options, sample.value);
+      } catch (const Error& error) {
+        throw error.within(
+            {.file = path(), .sample = id, .key = printable_key(text_of(sample.key))});
+      }
+    });
+  }
+  return told ? told : make_codec({.codec = "bytes", .schema = {}}, {});
 }
 
 Samples::Samples(std::unique_ptr<SampleStore> store) : store_(std::move(store)) {}

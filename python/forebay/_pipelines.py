@@ -1,0 +1,147 @@
+"""Where a run stands, and the C++ pipeline that takes it on."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, NamedTuple, Optional
+
+from . import _core
+from ._errors import Error
+from ._ranks import Ranks
+
+
+class Told(NamedTuple):
+    """What a pipeline has to tell, also when it is gone."""
+
+    statistics: str
+    explanation: str
+    skipped: dict[int, tuple[int, str, str]]
+
+
+class Pipelines:
+    """The pipelines of one loader, one at a time. Each goes on over the ends of epochs.
+
+    A pipeline ends when its epoch is given up, or another place is asked for; the next is opened
+    where the run stands, once somebody wants it. Opening is collective over the ranks.
+
+    Attributes:
+        core: The pipeline; None between two.
+        length: Batches of a whole epoch.
+        entries: Samples.
+        yielded: The state to save, where the pipeline is further on than what was yielded.
+        asked: The epoch that set_epoch() has asked for.
+        given_up: An epoch was begun, and no iterator goes on with it.
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        path: str,
+        options: Any,
+        strided: bool,
+        opened: Callable[[Any], None],
+    ) -> None:
+        """``opened`` is called with each new pipeline."""
+        self._ranks = ranks
+        self._path = path
+        self._options = options
+        self._opened = opened
+        self._strided = strided
+        self._state: Optional[str] = None  # where the next pipeline goes on; None: at the start
+        self._skipped: dict[int, tuple[int, str, str]] = {}  # by pipelines before
+        self.yielded: Optional[str] = None
+        self.asked: Optional[int] = None
+        self.given_up = False
+        self.core: Any = None
+        self._open(options)
+
+    def _open(self, options: Any) -> None:
+        self.core = core = _core.Loader(self._ranks._comm, self._path, options)
+        self._process = os.getpid()
+        self._last: Optional[Told] = None
+        self.entries = int(core.entries())
+        self.length = int(core.epoch_iterations())
+        self._opened(core)
+
+    def _reopen(self) -> None:
+        """Where _state says."""
+        options = self._options
+        if self._state is not None:
+            options = _core.resume_options(self._state, options, self._ranks.size)
+        self._open(options)
+
+    def get(self) -> Any:
+        """The pipeline, opened where there is none."""
+        if self.core is None:
+            self._reopen()
+        return self.core
+
+    def told(self) -> Told:
+        """Figures of the pipeline, or of the last one: asking for them opens none."""
+        core = self.core
+        if core is None:
+            assert self._last is not None
+            return self._last
+        skipped = {each[0]: each for each in core.skipped()}
+        return Told(core.statistics(), core.explain(), {**self._skipped, **skipped})
+
+    def position(self) -> Optional[str]:
+        """The state after the batches that were yielded."""
+        if self.core is None:
+            return self._state
+        return self.yielded if self.yielded is not None else self.ahead()
+
+    def ahead(self) -> str:
+        """The state after what the pipeline has given; for who fetches ahead of the consumer."""
+        return str(self.core.state())
+
+    def end(self) -> None:
+        """Ends the pipeline. The run stands where it stood."""
+        core = self.core
+        if core is None:
+            return
+        if os.getpid() == self._process:  # a child of a fork has the object alone
+            self._state = self.position()
+            self.yielded = None
+            self._last = self.told()
+            self._skipped = self._last.skipped
+        self.core = None
+        core.close()
+
+    def check(self, state: Optional[Any]) -> None:
+        """Raises what resuming from ``state`` would raise on this rank."""
+        if state is not None:
+            _core.resume_options(json.dumps(state), self._options, self._ranks.size)
+
+    def resume(self, state: Optional[Any], asked: Optional[int]) -> None:
+        """Goes on where ``state`` was taken. Where that fails, nothing has changed."""
+        self.end()
+        before, self._state = self._state, None if state is None else json.dumps(state)
+        try:
+            self._reopen()
+        except Error:
+            self._state = before
+            raise
+        self.asked = asked
+        self.given_up = False
+
+    def _go_to(self, epoch: int) -> None:
+        self.end()
+        self._state = None
+        options = self._options.copy()
+        options.first_epoch = epoch
+        options.first_iteration = epoch * self.length
+        self._open(options)
+
+    def begin_epoch(self) -> None:
+        """The next epoch, or the one that was asked for, or what is left of a resumed one."""
+        given_up, self.given_up = self.given_up, False
+        asked, self.asked = self.asked, None
+        if self._strided or (asked is None and not given_up):
+            self.get()
+            return
+        at = int(self.get().epochs_done())
+        wanted = at + 1 if asked is None else asked
+        if wanted != at or given_up:
+            self._go_to(wanted)
