@@ -28,17 +28,25 @@ void decode_sample(const Codec& codec, const Sample& sample,
 }
 
 DecodePool::DecodePool(std::shared_ptr<const Codec> codec, Undecodable undecodable,
-                       unsigned threads, std::size_t kept, const Placement& placement)
+                       unsigned threads, std::size_t kept, const Placement& placement,
+                       std::function<void()> check)
     : codec_(std::move(codec)),
       schema_(codec_, &codec_->schema()),
       undecodable_(undecodable),
+      check_(std::move(check)),
       memory_(std::make_shared<ArrayPool>(kept)),
       workers_("fb-decode", threads, placement) {}
 
 void DecodePool::decode(Delivery& delivery) {
   auto arrays = std::make_shared<DecodedArrays>(schema_, delivery.samples.size(), *memory_);
   auto chunks = chunks_of(delivery.samples.size());
-  workers_.run(chunks.size(), [&](std::size_t i) { decode_chunk(delivery, *arrays, chunks[i]); });
+  try {
+    workers_.run(chunks.size(), [&](std::size_t i) { decode_chunk(delivery, *arrays, chunks[i]); });
+  } catch (const Error&) {
+    check_();  // what has changed looks damaged
+    throw;
+  }
+  check_();
   if (stopping_) throw Error(ErrorKind::cancelled, "the loader was closed while it decoded");
   close_gaps(chunks, *arrays, delivery);
   delivery.arrays = std::move(arrays);
