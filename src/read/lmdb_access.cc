@@ -42,8 +42,9 @@ void LmdbAccess::open(ReadSetup& setup, std::stop_token stop) {
   }
   if (!setup.baseline && setup.reads_extents()) {
     const auto& file = database_->snapshot().shared_file();
+    consider_sizes(setup, source_->entries(), source_->stored_bytes());
     bulk_ = make_bulk_reader(file, storage_engine(setup, *file),
-                             bulk_options(options_, std::move(stop)));
+                             bulk_options(options_, setup, std::move(stop)));
   }
   engine_ = setup.engine;
 }

@@ -1,8 +1,10 @@
 #include "storage/page_cache.hpp"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "storage/joined_file.hpp"
 #include "storage/pread_file.hpp"
 
 namespace forebay {
@@ -35,6 +37,15 @@ bool in_page_cache(const File& file, std::uint64_t offset, std::uint64_t length)
   Pages pages{};
   if (::syscall(kCachestat, on_disk->fd(), &range, &pages, 0U) != 0) return false;
   return pages.cached >= (offset + length - 1) / page - offset / page + 1;
+}
+
+void expect_scattered_reads(const File& file) noexcept {
+  if (const auto* joined = dynamic_cast<const JoinedFile*>(&file)) {
+    for (const auto& part : joined->parts()) expect_scattered_reads(*part);
+  } else if (const auto* on_disk = dynamic_cast<const PreadFile*>(&file)) {
+    // No more than advice: where it is refused, reading is as it was.
+    static_cast<void>(::posix_fadvise(on_disk->fd(), 0, 0, POSIX_FADV_RANDOM));
+  }
 }
 
 }  // namespace forebay
