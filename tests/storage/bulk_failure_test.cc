@@ -160,10 +160,8 @@ TEST_F(BulkFailureTest, ChoiceOfTheEngineNamesTheFileSystem) {
   EXPECT_EQ(choice.engine, on_local_device(*here) ? Engine::pread : Engine::uring);
   if (on_local_device(*here) && choice.reason.find("tmpfs") == std::string::npos) {
     EXPECT_EQ(choose_engine(*here, true, works).engine, Engine::uring) << "scattered";
-    EXPECT_EQ(choose_engine(
-                  *here, [] { return EPERM; }, true)
-                  .engine,
-              Engine::pread);
+    const auto refused = [] { return EPERM; };
+    EXPECT_EQ(choose_engine(*here, true, refused).engine, Engine::pread);
   }
   const auto elsewhere = open_file("/proc/self/mem", Engine::pread);
   EXPECT_FALSE(on_local_device(*elsewhere));
