@@ -3,9 +3,10 @@
 //   bulk_read FILE ENGINE DEPTH PIECE_BYTES WINDOW_BYTES [cold] [direct] [random=COUNT]
 //
 // ENGINE: mmap, pread, uring; or plain: DEPTH threads of bare preads, each into its own part of the
-// window. WINDOW_BYTES of shared memory are touched beforehand and filled again and again until the
-// file is read once. `cold` drops the file (only) from the page cache first; `random` reads COUNT
-// pieces at random places. Prints one JSON line.
+// window; or copy: the same threads copy out of a mapping whose pages are there. WINDOW_BYTES of
+// shared memory are touched beforehand and filled again and again until the file is read once.
+// `cold` drops the file (only) from the page cache first; `random` reads COUNT pieces at random
+// places. Prints one JSON line.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -65,7 +67,7 @@ Engine engine_of(const std::string& name) {
   if (name == "mmap") return Engine::mmap;
   if (name == "pread") return Engine::pread;
   if (name == "uring") return Engine::uring;
-  throw std::invalid_argument("ENGINE is plain, mmap, pread or uring");
+  throw std::invalid_argument("ENGINE is plain, copy, mmap, pread or uring");
 }
 
 /// The windows of the run: what each read() is asked for.
@@ -88,9 +90,10 @@ std::vector<std::vector<ReadRequest>> plan(const Run& run, std::size_t size,
   return windows;
 }
 
-/// Bytes read by bare preads: thread t fills its part of the memory over and over.
-std::size_t read_plainly(const Run& run, std::size_t size, std::span<std::byte> memory) {
-  const int fd = open(run.path.c_str(), O_RDONLY);
+/// Bytes that `read` (place in the file, memory) brings, which tells how many: thread t fills its
+/// part of the memory over and over.
+template <typename Read>
+std::size_t fill(const Run& run, std::size_t size, std::span<std::byte> memory, const Read& read) {
   const std::size_t part = std::max(memory.size() / run.depth, run.piece);
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> bytes{0};
@@ -99,8 +102,7 @@ std::size_t read_plainly(const Run& run, std::size_t size, std::span<std::byte> 
     for (std::size_t at = next.fetch_add(run.piece); at < size; at = next.fetch_add(run.piece)) {
       if (place + run.piece > part) place = 0;
       const auto into = memory.subspan(thread * part + place, std::min(run.piece, size - at));
-      const ssize_t got = pread(fd, into.data(), into.size(), static_cast<off_t>(at));
-      bytes += got > 0 ? static_cast<std::size_t>(got) : 0;
+      bytes += read(at, into);
       place += run.piece;
     }
   };
@@ -108,12 +110,44 @@ std::size_t read_plainly(const Run& run, std::size_t size, std::span<std::byte> 
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < run.depth; ++t) threads.emplace_back(body, t);
   }
+  return bytes;
+}
+
+std::size_t read_plainly(const Run& run, std::size_t size, std::span<std::byte> memory) {
+  const int fd = open(run.path.c_str(), O_RDONLY);
+  const std::size_t bytes = fill(run, size, memory, [fd](std::size_t at, auto into) {
+    const ssize_t got = pread(fd, into.data(), into.size(), static_cast<off_t>(at));
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  });
   close(fd);
   return bytes;
 }
 
+/// The file, mapped, with all that its cache has of it.
+class MappedPages {
+ public:
+  MappedPages(const std::string& path, std::size_t size) : size_(size) {
+    const int fd = open(path.c_str(), O_RDONLY);
+    address_ = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    close(fd);
+    if (address_ == MAP_FAILED) throw std::runtime_error(path + ": cannot be mapped");
+  }
+  ~MappedPages() { munmap(address_, size_); }
+  MappedPages(const MappedPages&) = delete;
+  MappedPages& operator=(const MappedPages&) = delete;
+
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(address_), size_};
+  }
+
+ private:
+  void* address_;
+  std::size_t size_;
+};
+
 void measure(const Run& run) {
-  const bool plain = run.engine == "plain";
+  const bool copy = run.engine == "copy";
+  const bool plain = run.engine == "plain" || copy;
   // A plain reader needs a piece of memory for each thread.
   const SharedPages memory(plain ? std::max(run.window, run.depth * run.piece) : run.window);
   const auto file = forebay::open_file(run.path, plain ? Engine::pread : engine_of(run.engine));
@@ -126,8 +160,18 @@ void measure(const Run& run) {
                          {.depth = run.depth, .request_bytes = run.piece, .direct = run.direct});
   }
   if (run.cold) drop_from_cache(run.path);
+  std::optional<MappedPages> pages;
+  if (copy) pages.emplace(run.path, file->size());
   const auto begin = std::chrono::steady_clock::now();
-  std::size_t bytes = plain ? read_plainly(run, file->size(), memory.bytes()) : 0;
+  std::size_t bytes = 0;
+  if (copy) {
+    bytes = fill(run, file->size(), memory.bytes(), [&pages](std::size_t at, auto into) {
+      std::ranges::copy(pages->bytes().subspan(at, into.size()), into.begin());
+      return into.size();
+    });
+  } else if (plain) {
+    bytes = read_plainly(run, file->size(), memory.bytes());
+  }
   for (const auto& window : windows) {
     reader->read(window, [&](std::size_t i) { bytes += window[i].into.size(); });
   }

@@ -15,14 +15,28 @@ class Case:
     cold: bool = False
     batch: int = BATCH
     most: int = 0  # samples of a run; 0: whole epochs, as many as fit into the time
+    limits: tuple = ()  # bulk_read's words, of which the best tells what the machine gives at most
 
+
+#: Warm: threads that copy out of a mapping into memory of a batch's size. Cold: requests in flight
+#: past the page cache and through it, at random places or one behind the other.
+_SMALL_COPIES = tuple(("copy", threads, "4096", "1048576") for threads in ("1", "2"))
+_LARGE_COPIES = tuple(("copy", threads, "196608", "6291456") for threads in ("1", "2", "4"))
+_RANDOM = tuple(("uring", depth, "4096", "8388608", "cold", "random=8192", *more)
+                for depth in ("32", "128") for more in (("direct",), ()))
+_FORWARD = (*(("plain", threads, "1048576", "67108864", "cold") for threads in ("1", "4", "16")),
+            ("uring", "16", "1048576", "67108864", "cold", "direct"))
 
 CASES = (
-    Case("small-sequential", "small", "3,072-byte images, sequential, warm", shuffled=False),
-    Case("small-shuffled", "small", "3,072-byte images, shuffled, warm"),
+    Case("small-sequential", "small", "3,072-byte images, sequential, warm", shuffled=False,
+         limits=_SMALL_COPIES),
+    Case("small-shuffled", "small", "3,072-byte images, shuffled, warm", limits=_SMALL_COPIES),
     Case("small-shuffled-cold", "small", "3,072-byte images, shuffled, cold", cold=True,
-         most=8_192),
-    Case("large-shuffled", "large", "192 KiB arrays, shuffled, warm", batch=32),
+         most=8_192, limits=_RANDOM),
+    Case("large-shuffled", "large", "192 KiB arrays, shuffled, warm", batch=32,
+         limits=_LARGE_COPIES),
+    Case("large-shuffled-cold", "large", "192 KiB arrays, shuffled, cold", cold=True, batch=32,
+         most=1_536, limits=_FORWARD),
     Case("jpeg", "jpeg", "JPEG 500x375, random-resized-crop to 224, normalized float32, shuffled, "
          "warm", batch=64),
 )
@@ -38,6 +52,8 @@ RAW = ("small", "large")
 #: Each peer: the virtual environment it runs in, and the data that it has code for. A name ends in
 #: the number of its worker processes, where it has some.
 PEERS = {
+    "limit": ("forebay", RAW),
+    "forebay one core": ("forebay", RAW),
     "forebay": ("forebay", ("small", "large", "jpeg")),
     "py-lmdb 0": ("torch", ("small", "large", "jpeg")),
     "py-lmdb 2": ("torch", ("small", "large", "jpeg")),
@@ -70,12 +86,18 @@ PACKAGES = {
 
 #: Where a part of the data has been left out: cold reading by those whose files are read forward,
 #: and by more than one number of workers, says nothing more.
-NOT_COLD = ("webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "py-lmdb-each 0")
+NOT_COLD = ("forebay one core", "webdataset 2", "h5py 2", "h5py 4", "py-lmdb 2", "py-lmdb-each 0")
 
 
 def peers_of(case):
     return [peer for peer, (_, data) in PEERS.items()
             if case.data in data and not (case.cold and peer in NOT_COLD)]
+
+
+def bytes_of(data):
+    """Of one sample as it was stored, in whole pages."""
+    channels, height, width = DATA[data][0]
+    return -(-channels * height * width // 4096) * 4096
 
 
 def workers_of(peer):

@@ -28,6 +28,11 @@ def ratios(results, case, peer):
 
 def _row(results, case, peer):
     runs = _chosen(results, case, peer)
+    speeds = _spread([run["samples_per_second"] for run in runs])
+    relative = ratios(results, case, peer)
+    of_ours = _spread(relative, 3) if relative and peer != "forebay" else ""
+    if peer == "limit":
+        return f"| *{runs[-1]['how']}* | {speeds} | {of_ours} | | | | |\n"
 
     def median(name):
         return statistics.median(run[name] for run in runs)
@@ -38,9 +43,7 @@ def _row(results, case, peer):
     shuffle = "" if order is None else (f"{100 * order['neighbours_kept']:.2f} % / "
                                         f"{order['correlation']:+.3f} / "
                                         f"{order['neighbour_distance']:.2f}")
-    relative = ratios(results, case, peer)
-    return (f"| {peer} | {_spread([run['samples_per_second'] for run in runs])} "
-            f"| {_spread(relative, 3) if relative and peer != 'forebay' else ''} "
+    return (f"| {peer} | {speeds} | {of_ours} "
             f"| {_spread([run['cpu_us_a_sample'] for run in runs], 1)} "
             f"| {1e3 * median('first_batch_seconds'):,.0f} | {memory} | {shuffle} |\n")
 
@@ -81,6 +84,11 @@ def _notes(results):
     text = """
 ## How to read this
 
+- In italics: what the machine gives at most, the best of several plain ways of `bench/bulk_read`
+  (ENGINE DEPTH PIECE WINDOW), in samples. Warm: threads that copy the file out of a mapping into
+  memory that they use again. Cold: reads of single pages at random places with many in flight, or of
+  the whole file from its beginning.
+- `forebay one core` is the same loader, bound to one core (`taskset -c 0`).
 - A loader's name ends in the number of its worker processes, where it has some. Those of `py-lmdb`
   and `h5py` are torch's DataLoader that fetches a batch by one call (a sampler of batches); values
   are copied once, into the batch; one transaction a process. `py-lmdb-each` is the same reader as a
@@ -88,8 +96,8 @@ def _notes(results):
   programs have it.
 - Forebay, `py-lmdb` and `spdl` read one LMDB of Datums; the others their own formats: tar shards,
   TFRecord, MDS, ArrayRecord, FFCV's (whose JPEG files it encodes itself), contiguous HDF5.
-- samples/s: of whole epochs, the median without the first of a run. Cold: 8,192 samples from the
-  beginning of an epoch, with opening; the files are taken out of the page cache before.
+- samples/s: of whole epochs, the median without the first of a run. Cold: 8,192 samples (192 KiB: all)
+  from the beginning of the first epoch, with opening; the files are taken out of the page cache before.
 - CPU: of the process and its workers, with opening, over all epochs.
 - First batch: from opening to the first batch; imports aside.
 - Memory: the most while measuring, of the process and its workers with the interpreter and what the
@@ -109,6 +117,9 @@ def _notes(results):
     return text
 
 
+_COLORS = {"forebay": "#c2410c", "limit": "#cbd5e1"}
+
+
 def plot(results, path):
     """Bars of samples a second with least and most, a picture for each case."""
     import matplotlib
@@ -126,7 +137,7 @@ def plot(results, path):
         middles = [statistics.median(each) for each in rates]
         errors = [[middle - min(each) for middle, each in zip(middles, rates)],
                   [max(each) - middle for middle, each in zip(middles, rates)]]
-        colors = ["#c2410c" if peer == "forebay" else "#64748b" for peer in peers]
+        colors = [_COLORS.get(peer.split()[0], "#64748b") for peer in peers]
         axis.barh(peers, middles, xerr=errors, color=colors, ecolor="#111827", capsize=2)
         axis.invert_yaxis()
         axis.set_title(case.title, fontsize=9, loc="left")

@@ -34,6 +34,7 @@ import loader_cases  # noqa: E402
 import loader_memory  # noqa: E402
 import loader_report  # noqa: E402
 import loader_setup  # noqa: E402
+import loader_worker  # noqa: E402
 import machine  # noqa: E402
 
 _TIMEOUT = 300
@@ -69,15 +70,39 @@ def environment_of(options, peer):
     """Ours is found through the build tree."""
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                  "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
-    if peer == "forebay":
+    if peer.split()[0] == "forebay":
         variables["PYTHONPATH"] = os.path.join(os.path.abspath(options.build), "python")
     return variables
 
 
+def measure_limit(options, case):
+    """What plain copies or reads of the file come to: the best of the case's ways, in samples/s.
+    """
+    program = os.path.join(options.build, "bench", "bulk_read")
+    path = os.path.join(loader_setup.folder_of(options, case.data), "lmdb", "data.mdb")
+    if not case.cold:
+        loader_worker.warm([path])
+    best, how = 0, ""
+    for words in case.limits * 3:
+        try:
+            output = subprocess.run([program, path, *words], check=True, capture_output=True,
+                                    text=True, timeout=_TIMEOUT).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            return {"error": f"{error}; build the target bulk_read"}
+        figures = json.loads(output)
+        rate = figures["bytes"] / loader_cases.bytes_of(case.data) / figures["seconds"]
+        if rate > best:
+            best, how = rate, " ".join(words)
+    return {"samples_per_second": best, "how": how}
+
+
 def run(options, case, peer, checked):
     """Figures of one process; {"error": ...} where it fails."""
+    if peer == "limit":
+        return measure_limit(options, case)
     folder = loader_setup.folder_of(options, case.data)
-    words = [loader_setup.python_of(options, loader_cases.PEERS[peer][0]),
+    pinned = ["taskset", "-c", "0"] if peer == "forebay one core" else []
+    words = [*pinned, loader_setup.python_of(options, loader_cases.PEERS[peer][0]),
              os.path.join(_HERE, "loader_worker.py"), "run", peer, case.name, folder,
              str(options.seconds), *(["check"] if checked else [])]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

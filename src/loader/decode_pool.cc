@@ -12,6 +12,16 @@ namespace {
 // Long enough that handing it out costs nothing beside copying so much.
 constexpr std::size_t kChunkBytes = 64 << 10;
 
+// A value begins and ends with what tells about the rest, and where values lie apart neither is in
+// a cache: both are fetched while those before are decoded.
+constexpr std::size_t kFetchedAhead = 3;
+
+void fetch_ends(std::span<const std::byte> value) {
+  if (value.empty()) return;
+  __builtin_prefetch(value.data());
+  __builtin_prefetch(&value.back());
+}
+
 std::string key_text(const Sample& sample) {
   return printable_key({reinterpret_cast<const char*>(sample.key.data()), sample.key.size()});
 }
@@ -28,17 +38,25 @@ void decode_sample(const Codec& codec, const Sample& sample,
 }
 
 DecodePool::DecodePool(std::shared_ptr<const Codec> codec, Undecodable undecodable,
-                       unsigned threads, std::size_t kept, const Placement& placement)
+                       unsigned threads, std::size_t kept, const Placement& placement,
+                       std::function<void()> check)
     : codec_(std::move(codec)),
       schema_(codec_, &codec_->schema()),
       undecodable_(undecodable),
+      check_(std::move(check)),
       memory_(std::make_shared<ArrayPool>(kept)),
       workers_("fb-decode", threads, placement) {}
 
 void DecodePool::decode(Delivery& delivery) {
   auto arrays = std::make_shared<DecodedArrays>(schema_, delivery.samples.size(), *memory_);
   auto chunks = chunks_of(delivery.samples.size());
-  workers_.run(chunks.size(), [&](std::size_t i) { decode_chunk(delivery, *arrays, chunks[i]); });
+  try {
+    workers_.run(chunks.size(), [&](std::size_t i) { decode_chunk(delivery, *arrays, chunks[i]); });
+  } catch (const Error&) {
+    check_();  // what has changed looks damaged
+    throw;
+  }
+  check_();
   if (stopping_) throw Error(ErrorKind::cancelled, "the loader was closed while it decoded");
   close_gaps(chunks, *arrays, delivery);
   delivery.arrays = std::move(arrays);
@@ -57,9 +75,12 @@ std::vector<DecodePool::Chunk> DecodePool::chunks_of(std::size_t samples) const 
 void DecodePool::decode_chunk(const Delivery& delivery, const DecodedArrays& arrays, Chunk& chunk) {
   const std::int64_t begin = now_ns();
   std::vector<std::span<std::byte>> fields(schema_->fields.size());
+  const std::size_t fetched = std::min(chunk.first + kFetchedAhead, chunk.end);
+  for (std::size_t i = chunk.first; i < fetched; ++i) fetch_ends(delivery.samples[i].value);
   for (std::size_t i = chunk.first; i < chunk.end && !stopping_; ++i) {
     for (std::size_t f = 0; f < fields.size(); ++f) fields[f] = arrays.of_sample(f, i);
     const Sample& sample = delivery.samples[i];
+    if (i + kFetchedAhead < chunk.end) fetch_ends(delivery.samples[i + kFetchedAhead].value);
     try {
       decode_sample(*codec_, sample, fields);
     } catch (const Error& error) {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,9 +31,10 @@ void decode_sample(const Codec& codec, const Sample& sample,
 class DecodePool {
  public:
   /// `threads`: the caller of decode() among them. Up to `kept` batches have memory that is used
-  /// again.
-  DecodePool(std::shared_ptr<const Codec> codec, Undecodable undecodable, unsigned threads,
-             std::size_t kept, const Placement& placement = {});
+  /// again. `check` throws when the values of a batch may have changed while they were decoded.
+  DecodePool(
+      std::shared_ptr<const Codec> codec, Undecodable undecodable, unsigned threads,
+      std::size_t kept, const Placement& placement = {}, std::function<void()> check = [] {});
 
   /// Sets arrays and skipped of `delivery`, and takes those that are skipped out of its samples.
   /// Throws corrupt or unsupported for a sample that does not decode, unless those are skipped;
@@ -65,6 +67,7 @@ class DecodePool {
   std::shared_ptr<const Codec> codec_;
   std::shared_ptr<const Schema> schema_;  ///< of the codec
   Undecodable undecodable_;
+  std::function<void()> check_;
   std::shared_ptr<ArrayPool> memory_;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> busy_ns_ = 0;

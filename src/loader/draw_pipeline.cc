@@ -25,6 +25,11 @@ StageShape DrawPipeline::stage_shape() const {
           .data_bytes = buffer_budget()};
 }
 
+void DrawPipeline::complete(ReaderSite& site) const {
+  EpochPipeline::complete(site);
+  site.in_place = may_use_in_place();
+}
+
 /// The number of the buffer that serves `draw`, `from` or a later one.
 std::uint64_t DrawPipeline::buffer_of(std::uint64_t draw, std::uint64_t from) const {
   for (std::uint64_t number = from;; ++number) {

@@ -25,6 +25,7 @@ class DrawPipeline final : public EpochPipeline {
   std::shared_ptr<ReadingList> reading_list() override { return feed_; }
 
   void require_free_buffers() const override;
+  void complete(ReaderSite& site) const override;
   Delivery take() override;
   std::uint64_t needed() const override { return number_; }
   std::optional<std::uint64_t> needed_end() const override { return needed_buffers(); }

@@ -100,6 +100,9 @@ class Pipeline : private BatchSource {
   virtual std::shared_ptr<ReadingList> reading_list() = 0;
   /// The reading thread of this rank has started. Fails on all ranks together.
   virtual void started() {}
+  /// Whether entries of the stage may point at a mapped file: nobody else uses it, and batches are
+  /// decoded, that is copied, and then checked.
+  bool may_use_in_place() const { return options_.decode && group_->size() == 1; }
   /// What a reader has to know of the order, beside its list.
   virtual void complete(ReaderSite& site) const = 0;
   /// The order in words, for explain().

@@ -54,7 +54,8 @@ void Pipeline::start_decoding() {
     const unsigned threads =
         choose_workers(options_.decode_threads, placement, node_->size(), kMostThreads);
     auto pool = std::make_unique<DecodePool>(codec_, options_.undecodable, threads,
-                                             std::size_t{decode_ahead_} + 1, placement);
+                                             std::size_t{decode_ahead_} + 1, placement,
+                                             [&data = *data_] { data.check_in_place(); });
     BatchSource& source = *this;
     line_ = std::make_unique<DecodeLine>(std::move(pool), source, decode_ahead_, trace_);
     line_->start(placement);

@@ -59,6 +59,7 @@ std::shared_ptr<ReadingList> StridedPipeline::reading_list() {
 }
 
 void StridedPipeline::complete(ReaderSite& site) const {
+  site.in_place = may_use_in_place();
   site.map = map_;
   site.plan = plan_;
   site.first_iteration = options_.first_iteration;

@@ -62,6 +62,9 @@ struct ReaderSite {
   GiveUp give_up;
   /// Tells those with whom this root reads together that it reads no more; may be empty.
   std::function<void()> leave;
+  /// Entries may point at the mapped file: one process uses the stage, and asks check_in_place()
+  /// when it has used what they point at.
+  bool in_place = false;
   std::shared_ptr<Communicator> roots;  ///< all roots
   /// Of the strided order; null in others, in which every rank reads by itself.
   std::shared_ptr<const RootMap> map;
@@ -102,6 +105,9 @@ class DataAccess {
   virtual std::string describe() const = 0;
   /// Called once. This object outlives the reader.
   virtual std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) = 0;
+  /// Throws changed or io when what entries of the stage point at in place may be something else
+  /// than it was when it was published. Thread-safe, after make_reader().
+  virtual void check_in_place() const {}
 
   // On all ranks.
 

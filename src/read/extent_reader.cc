@@ -1,5 +1,6 @@
 #include "read/extent_reader.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "read/data_access.hpp"
+#include "read/mapped_bytes.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay {
 namespace {
@@ -17,7 +20,32 @@ bool lies_in(std::span<const std::byte> memory, std::span<const std::byte> bytes
          !before(memory.data() + memory.size(), bytes.data() + bytes.size());
 }
 
+/// Sample number `place` of `runs`, counted over all of them.
+std::uint64_t sample_at(std::span<const SampleRun> runs, std::uint64_t place) {
+  for (const SampleRun& run : runs) {
+    if (place < run.count) return run.sample + place;
+    place -= run.count;
+  }
+  return runs.back().sample + runs.back().count - 1;
+}
+
 }  // namespace
+
+ExtentReader::ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root,
+                           Turns& turns)
+    : parts_(std::move(parts)),
+      kept_(parts_.keep_bytes),
+      list_(list),
+      stage_(stage),
+      root_(root),
+      turns_(turns) {
+  if (parts_.mapped) stage_.extend(parts_.mapped->map(), parts_.mapped);
+}
+
+void ExtentReader::check_unchanged() {
+  if (parts_.mapped) parts_.mapped->check();
+  parts_.source->check_unchanged();
+}
 
 void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
   try {
@@ -59,8 +87,10 @@ void ExtentReader::deliver(Transfer& transfer, const std::optional<WindowPart>& 
 
 void ExtentReader::locate(Transfer& transfer) {
   const std::int64_t started = now_ns();
+  transfer.in_place = parts_.mapped && is_in_memory(transfer);
   extents_.clear();
   for (const SampleRun& run : transfer.runs) {
+    if (transfer.in_place) break;
     parts_.index->extents(run.sample, run.count, extents_);
     after_run();
   }
@@ -70,6 +100,24 @@ void ExtentReader::locate(Transfer& transfer) {
   if (transfer.plan.bytes > stage_.room()) transfer.plan = plan_reads(extents_, 0);
   transfer.located = true;
   totals_.seek_ns += now_ns() - started;
+}
+
+// A few samples tell. What is missing all the same is read by the system when it is used, which is
+// slow, but right.
+bool ExtentReader::is_in_memory(const Transfer& transfer) {
+  constexpr std::uint64_t kProbes = 16;
+  std::uint64_t samples = 0;
+  for (const SampleRun& run : transfer.runs) samples += run.count;
+  const std::uint64_t probes = std::min(samples, kProbes);
+  for (std::uint64_t probe = 0; probe < probes; ++probe) {
+    extents_.clear();
+    parts_.index->extents(sample_at(transfer.runs, samples * probe / probes), 1, extents_);
+    const bool cached = std::ranges::all_of(extents_, [this](const Extent& extent) {
+      return in_page_cache(*parts_.mapped, extent.offset, extent.length);
+    });
+    if (!cached) return false;
+  }
+  return true;
 }
 
 // Where runs are many and short, the engine should not run dry meanwhile.
@@ -97,7 +145,7 @@ void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& ne
     locate(*next_);
   }
   const std::int64_t started = now_ns();
-  bulk_for(transfer).finish([](std::size_t) {});
+  if (!transfer.in_place) bulk_for(transfer).finish([](std::size_t) {});
   transfer.brought = true;
   totals_.read_ns += now_ns() - started;
   if (turn) turn->count(transfer.plan.bytes);
@@ -117,6 +165,8 @@ void ExtentReader::start(Transfer& transfer) {
     if (transfer.part.phase != Phase::rest) stage_.begin(root_, window);
     transfer.mark = stage_.mark(window);
   }
+  transfer.reading = true;
+  if (transfer.in_place) return;
   transfer.memory = stage_.take(root_, window, transfer.plan.bytes);
   transfer.requests.clear();
   for (const PlannedRead& read : transfer.plan.reads) {
@@ -124,16 +174,18 @@ void ExtentReader::start(Transfer& transfer) {
         {.offset = read.offset, .into = transfer.memory.subspan(read.place, read.length)});
   }
   bulk_for(transfer).start(transfer.requests);
-  transfer.reading = true;
   totals_.read_ns += now_ns() - started;
 }
 
 void ExtentReader::unpack(const Transfer& transfer) {
   const std::int64_t started = now_ns();
-  const PlannedBytes bytes(transfer.plan, transfer.memory, &kept_);
+  const PlannedBytes planned(transfer.plan, transfer.memory, &kept_);
+  const auto memory = transfer.in_place ? parts_.mapped->map() : transfer.memory;
+  const MappedBytes mapped(memory);
+  const ExtentBytes& bytes = transfer.in_place ? static_cast<const ExtentBytes&>(mapped) : planned;
   const std::uint64_t window = transfer.part.window;
   const auto in_stage = [&](std::span<const std::byte> found) {
-    const bool kept = !found.empty() && !lies_in(transfer.memory, found);
+    const bool kept = !found.empty() && !lies_in(memory, found);
     return kept ? stage_.copy(root_, window, found) : found;
   };
   for (const SampleRun& run : transfer.runs) {
@@ -154,7 +206,7 @@ void ExtentReader::give_up_index(const IndexMismatch& mismatch) {
   cancel();
   next_.reset();
   kept_.forget_promises();
-  parts_.source->check_unchanged();  // a writer at work would explain it as well
+  check_unchanged();  // a writer at work would explain it as well
   if (!parts_.replace) throw mismatch;
   log(parts_.index->give_up() ? LogLevel::warning : LogLevel::info,
       "the index does not fit the data and is not used: {}", mismatch.what());

@@ -19,6 +19,9 @@
 // Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
 // found there is copied.
 //
+// Parts that are in the page cache already are not read at all, where entries may point at the
+// mapped file: what follows then copies each value once, from there to where it is wanted.
+//
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
 #pragma once
@@ -54,21 +57,17 @@ struct ExtentReaderParts {
   std::unique_ptr<BulkReader> own = nullptr;
   std::uint64_t gap_bytes = 0;
   std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
+  /// The file, to use in place what of it is in memory; null: all is read. The stage has one rank.
+  std::shared_ptr<const File> mapped = nullptr;
 };
 
 /// All references must outlive it.
 class ExtentReader final : public PieceReader {
  public:
-  ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root, Turns& turns)
-      : parts_(std::move(parts)),
-        kept_(parts_.keep_bytes),
-        list_(list),
-        stage_(stage),
-        root_(root),
-        turns_(turns) {}
+  ExtentReader(ExtentReaderParts parts, ReadingList& list, Stage& stage, int root, Turns& turns);
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
-  void check_unchanged() override { parts_.source->check_unchanged(); }
+  void check_unchanged() override;
   ReadTotals totals() const override;
   bool abandoned() const override {
     return parts_.bulk->abandoned() || (parts_.own && parts_.own->abandoned());
@@ -81,6 +80,7 @@ class ExtentReader final : public PieceReader {
     WindowPart part;
     std::vector<SampleRun> runs;
     bool located = false;
+    bool in_place = false;  ///< nothing of it is read
     ReadPlan plan;
     std::vector<Extent> to_keep;  ///< in the plan
     bool had_turn = false;
@@ -94,6 +94,7 @@ class ExtentReader final : public PieceReader {
   std::unique_ptr<Transfer> prepare(const WindowPart& part);
   void deliver(Transfer& transfer, const std::optional<WindowPart>& next);
   void locate(Transfer& transfer);
+  bool is_in_memory(const Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
   BulkReader& bulk_for(const Transfer& transfer) const;

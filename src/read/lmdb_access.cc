@@ -42,8 +42,9 @@ void LmdbAccess::open(ReadSetup& setup, std::stop_token stop) {
   }
   if (!setup.baseline && setup.reads_extents()) {
     const auto& file = database_->snapshot().shared_file();
+    consider_sizes(setup, source_->entries(), source_->stored_bytes());
     bulk_ = make_bulk_reader(file, storage_engine(setup, *file),
-                             bulk_options(options_, std::move(stop)));
+                             bulk_options(options_, setup, std::move(stop)));
   }
   engine_ = setup.engine;
 }
@@ -102,6 +103,29 @@ std::unique_ptr<PieceReader> LmdbAccess::make_reader(const ReaderSite& site) {
   return std::make_unique<WalkReader>(*source_, site.list, site.stage, site.root, site.turns);
 }
 
+/// The file once more, mapped, where that is for us to choose and the page cache can be asked; else
+/// null. Page faults on other nodes' storage would come one at a time, without an end.
+std::shared_ptr<const File> LmdbAccess::map_beside() const {
+  const bool ours = options_.strategy == Strategy::automatic &&
+                    options_.engine == ReadEngine::automatic && !options_.direct;
+  const auto& file = database_->snapshot().shared_file();
+  if (!ours || !on_local_device(*file)) return nullptr;
+  try {
+    auto mapped = open_file(file->path(), Engine::mmap);
+    const auto was = file->fingerprint(), is = mapped->fingerprint();
+    return was.device == is.device && was.inode == is.inode ? mapped : nullptr;
+  } catch (const Error& error) {
+    log(LogLevel::debug, "nothing is used in place: {}", error.what());
+    return nullptr;
+  }
+}
+
+void LmdbAccess::check_in_place() const {
+  if (!mapped_) return;
+  mapped_->check();
+  database_->check_unchanged();
+}
+
 std::unique_ptr<PieceReader> LmdbAccess::hand_on(const ReaderSite& site) {
   HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(*source_),
                      .plan = HandOffPlan(site.map, site.first_iteration, site.end_iteration),
@@ -134,6 +158,7 @@ std::unique_ptr<PieceReader> LmdbAccess::read_extents(const ReaderSite& site, Pr
                                 if (then) then();
                               },
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); }};
+  if (site.in_place) parts.mapped = mapped_ = map_beside();
   return make_extent_reader(site, std::move(parts), std::move(bulk_), std::move(together_));
 }
 

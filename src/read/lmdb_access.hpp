@@ -30,6 +30,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
                                      std::uint64_t gap_bytes) override;
   std::string describe() const override;
   std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) override;
+  void check_in_place() const override;
   void locate(const ReadSetup& setup, const LocatingRanks& ranks) override;
   std::uint64_t index_bytes() const override {
     return located_.memory ? located_.memory->bytes().size() : 0;
@@ -38,6 +39,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
  private:
   void open_mapped(ReadSetup& setup);
   void open_with(Engine engine);
+  std::shared_ptr<const File> map_beside() const;
   std::unique_ptr<PieceReader> hand_on(const ReaderSite& site);
   std::unique_ptr<PieceReader> read_scattered(const ReaderSite& site);
   std::unique_ptr<PieceReader> read_extents(const ReaderSite& site, PrepareIndex prepare,
@@ -51,6 +53,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
   lmdb::Database* database_ = nullptr;    ///< inside source_; null for the baseline
   std::unique_ptr<BulkReader> bulk_;      ///< when extents are read
   std::unique_ptr<BulkReader> together_;  ///< when all roots read them at once
+  std::shared_ptr<const File> mapped_;    ///< when records may be used in place
   Located located_;
 };
 

@@ -25,8 +25,9 @@ void MappedAccess::open(ReadSetup& setup, std::stop_token stop) {
                  .hold = true,
                  .convention = convention_options(options_)});
   source_ = std::make_unique<convention::MappedSource>(set_);
+  consider_sizes(setup, set_->samples(), set_->stored_bytes());
   const Engine engine = storage_engine(setup, *resolve(set_->whole(), 0).file);
-  bulk_ = make_bulk_reader(set_->whole(), engine, bulk_options(options_, std::move(stop)));
+  bulk_ = make_bulk_reader(set_->whole(), engine, bulk_options(options_, setup, std::move(stop)));
 }
 
 DataFacts MappedAccess::facts() const {

@@ -107,6 +107,13 @@ void read_alone(ReadSetup& setup) {
   if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
 }
 
+/// Whether neighbours in the file are mostly not wanted together.
+bool reads_scattered(const LoaderOptions& options) {
+  constexpr std::uint64_t kMostKept = 16;
+  const bool apart = options.keep > 0 && options.keep <= kMostKept;
+  return options.order == OrderName::listed || (options.order == OrderName::shuffled && apart);
+}
+
 [[noreturn]] void refuse_mpiio(const std::string& happened, const std::string& remedy) {
   throw Error(ErrorKind::usage, happened, remedy);
 }
@@ -154,6 +161,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind ki
   // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.
   const bool walks = !setup.reads_extents();
   if (walks && setup.engine == ReadEngine::automatic) setup.engine = ReadEngine::mmap;
+  setup.scattered = reads_scattered(options);
   setup.coalesce_by_memory = options.coalesce == 0 && defaults.coalesce;
   setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
@@ -168,20 +176,27 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind ki
   return setup;
 }
 
+void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes) {
+  constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
+  setup.scattered = setup.scattered && samples > 0 && bytes / samples < kSmall;
+}
+
 Engine storage_engine(ReadSetup& setup, const File& file) {
   if (setup.engine == ReadEngine::mmap) return Engine::mmap;
   if (setup.engine == ReadEngine::pread) return Engine::pread;
   if (setup.engine == ReadEngine::mpiio) return Engine::pread;  // until MPI has opened the file
   if (setup.engine == ReadEngine::uring) return Engine::uring;
-  const EngineChoice choice = choose_engine(file);
+  const EngineChoice choice = choose_engine(file, setup.scattered);
   setup.engine = choice.engine == Engine::uring ? ReadEngine::uring : ReadEngine::pread;
   setup.why = choice.reason;
   return choice.engine;
 }
 
-BulkOptions bulk_options(const LoaderOptions& options, std::stop_token stop) {
+BulkOptions bulk_options(const LoaderOptions& options, const ReadSetup& setup,
+                         std::stop_token stop) {
   return {.depth = options.depth,
           .request_bytes = options.request_bytes,
+          .scattered = setup.scattered,
           .direct = options.direct,
           .timeout = options.timeout,
           .stop = std::move(stop),

@@ -25,6 +25,7 @@ struct ReadSetup {
   Locate locate = Locate::seek;          ///< automatic: nothing has to be located
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
+  bool scattered = false;                ///< samples are read at random places
   bool coalesce_by_memory = false;       ///< C is chosen at open
   bool collective = false;               ///< engine mpiio, all roots in one call
   int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
@@ -40,10 +41,15 @@ struct ReadSetup {
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks,
                        DataKind kind = DataKind::records);
 
+/// Before what follows, of `samples` that take `bytes` in their files: where they are large, each
+/// is enough to keep a device busy, and few at once do.
+void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes);
+
 /// What `file` is read with; where the engine is chosen by file system, `setup` tells afterwards.
 Engine storage_engine(ReadSetup& setup, const File& file);
 
 /// A stop of `stop` ends reads that wait for an answer.
-BulkOptions bulk_options(const LoaderOptions& options, std::stop_token stop);
+BulkOptions bulk_options(const LoaderOptions& options, const ReadSetup& setup,
+                         std::stop_token stop);
 
 }  // namespace forebay

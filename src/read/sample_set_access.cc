@@ -47,9 +47,11 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
     throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",
                 {.file = path_});
   }
-  const Engine engine = storage_engine(setup, *resolve(source_->whole(), 0).file);
-  bulk_ = make_bulk_reader(source_->whole(), engine, bulk_options(options_, std::move(stop)));
   const std::uint64_t rows = rows_together(*source_);
+  consider_sizes(setup, 1, rows * source_->sample_bytes());
+  const Engine engine = storage_engine(setup, *resolve(source_->whole(), 0).file);
+  bulk_ =
+      make_bulk_reader(source_->whole(), engine, bulk_options(options_, setup, std::move(stop)));
   if (options_.order == OrderName::grouped && options_.group % rows != 0) {
     log(LogLevel::info,
         "{}: chunks hold {} samples each, and groups of {} cut them: some are decoded more than "

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "forebay/error.hpp"
 
@@ -158,11 +160,32 @@ std::span<const std::byte> Stage::copy(int root, std::uint64_t window,
 
 void Stage::place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
                   std::span<const std::byte> key, std::span<const std::byte> value) {
-  const std::byte* data = base_ + data_offset_;
-  const auto offset = [data](std::span<const std::byte> bytes) {
-    return bytes.empty() ? 0 : static_cast<std::uint64_t>(bytes.data() - data);
-  };
-  entries(window)[entry] = {offset(value), value.size(), sample, offset(key), key.size()};
+  entries(window)[entry] = {offset_of(value), value.size(), sample, offset_of(key), key.size()};
+}
+
+void Stage::extend(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
+  if (shape_.ranks != 1 || shape_.roots != 1) {
+    throw Error(ErrorKind::usage, "a stage of several processes holds all that it points at",
+                "this is a fault of Forebay: please report it");
+  }
+  beyond_ = memory;
+  beyond_owner_ = std::move(owner);
+}
+
+std::uint64_t Stage::offset_of(std::span<const std::byte> bytes) const {
+  if (bytes.empty()) return 0;
+  const std::less<> before;
+  const std::byte* const place = bytes.data();
+  const bool inside = !beyond_.empty() && !before(place, beyond_.data()) &&
+                      before(place, beyond_.data() + beyond_.size());
+  if (!inside) return static_cast<std::uint64_t>(place - (base_ + data_offset_));
+  return total_bytes_ - data_offset_ + static_cast<std::uint64_t>(place - beyond_.data());
+}
+
+std::span<const std::byte> Stage::at(std::uint64_t offset, std::uint64_t bytes) const {
+  const std::uint64_t data_bytes = total_bytes_ - data_offset_;
+  if (offset < data_bytes || bytes == 0) return {base_ + data_offset_ + offset, bytes};
+  return beyond_.subspan(offset - data_bytes, bytes);
 }
 
 void Stage::fail_for_area(std::uint64_t needed) const {
@@ -230,11 +253,11 @@ const StageEntry& Stage::entry_of(std::uint64_t window, std::uint64_t entry,
 }
 
 std::span<const std::byte> Stage::value(const StageEntry& entry) const {
-  return {base_ + data_offset_ + entry.offset, entry.value_bytes};
+  return at(entry.offset, entry.value_bytes);
 }
 
 std::span<const std::byte> Stage::key(const StageEntry& entry) const {
-  return {base_ + data_offset_ + entry.key_offset, entry.key_bytes};
+  return at(entry.key_offset, entry.key_bytes);
 }
 
 Interval Stage::last_blocked() const {

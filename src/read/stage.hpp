@@ -12,7 +12,9 @@
 // released >= (w - K + 1) * C for all ranks. Entries and data are written before `published` is
 // raised (release) and read after it was seen (acquire); nothing else orders them. In its own area
 // of the buffer a root either appends keys and values one by one, each value aligned for vector
-// loads, or takes room for whole pages of the file and points at the records inside them.
+// loads, or takes room for whole pages of the file and points at the records inside them. Where one
+// process alone uses the stage, entries may also point at other memory of it, as a mapping of the
+// file: to them that follows where the buffers end.
 #pragma once
 
 #include <chrono>
@@ -37,7 +39,7 @@ struct StageShape {
 
 /// Where one sample lies. Shared between processes, hence offsets and no pointers.
 struct StageEntry {
-  std::uint64_t offset = 0;  ///< of the value, from the start of the data
+  std::uint64_t offset = 0;  ///< of the value, from the start of the data; see extend()
   std::uint64_t value_bytes = 0;
   std::uint64_t sample = 0;
   std::uint64_t key_offset = 0;
@@ -76,7 +78,11 @@ class Stage {
   std::span<std::byte> take(int root, std::uint64_t window, std::uint64_t bytes);
   /// A copy of `bytes` in `root`'s area. Throws as append does.
   std::span<const std::byte> copy(int root, std::uint64_t window, std::span<const std::byte> bytes);
-  /// Points `entry` at a record inside of room that was taken, or at copies.
+  /// Lets entries point into `memory`, which `owner` keeps, too: for as long as the stage lives.
+  /// Once, before anything is filled, and only where no other process uses the stage.
+  void extend(std::span<const std::byte> memory, std::shared_ptr<const void> owner);
+  /// Points `entry` at a record inside of room that was taken, at copies, or into what extend()
+  /// got.
   void place(std::uint64_t window, std::uint64_t entry, std::uint64_t sample,
              std::span<const std::byte> key, std::span<const std::byte> value);
   /// Where the next append or take in `window` goes; rewind() gives back what came after it.
@@ -126,6 +132,8 @@ class Stage {
   std::span<RootState> roots() const;
   std::span<RankState> ranks() const;
   StageEntry* entries(std::uint64_t window) const;
+  std::uint64_t offset_of(std::span<const std::byte> bytes) const;
+  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t bytes) const;
   void lay_out();
   /// Offset of `bytes` of memory in `root`'s area, backed by memory.
   std::uint64_t advance(int root, std::uint64_t window, std::uint64_t bytes,
@@ -142,7 +150,9 @@ class Stage {
   std::unique_ptr<SharedMemory> memory_;
   std::byte* base_ = nullptr;
   Control* control_ = nullptr;
-  std::vector<Area> areas_;  ///< one a buffer
+  std::vector<Area> areas_;            ///< one a buffer
+  std::span<const std::byte> beyond_;  ///< what entries with offsets past the data mean
+  std::shared_ptr<const void> beyond_owner_;
 };
 
 }  // namespace forebay

@@ -35,6 +35,9 @@ struct BulkOptions {
   unsigned depth = 0;
   /// Longer requests are split into reads of this size; 0 = what suits the engine.
   std::uint64_t request_bytes = 0;
+  /// Small requests at random places: more of them in flight, and the system is told to read
+  /// nothing ahead.
+  bool scattered = false;
   /// Past the page cache (O_DIRECT), where offset, length and address allow it; uring only.
   bool direct = false;
   /// Longest time in which no request at all is answered; 0 = wait for ever. With threads of their
@@ -110,9 +113,9 @@ bool on_local_device(const File& file);
 
 /// Chooses between uring and pread by what the system offers and by the file system; both can be
 /// used on a file opened with any engine. On local devices a few threads copy faster out of the
-/// page cache than io_uring's workers do (docs/results/engines.md). Says through the log, once in a
-/// process, when io_uring is wanted and not available. Local; makes and drops a ring, so ask once a
-/// file.
-EngineChoice choose_engine(const File& file);
+/// page cache than io_uring's workers do (docs/results/engines.md); `scattered` reads of a device
+/// need more in flight than threads are for. Says through the log, once in a process, when io_uring
+/// is wanted and not available. Local; makes and drops a ring, so ask once a file.
+EngineChoice choose_engine(const File& file, bool scattered = false);
 
 }  // namespace forebay

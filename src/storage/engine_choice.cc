@@ -31,19 +31,24 @@ bool on_local_device(const File& file) {
          std::ranges::find(kLocal, file_system_name(on_disk->fd())) != std::end(kLocal);
 }
 
-EngineChoice choose_engine(const File& file, const UringProbe& probe) {
+EngineChoice choose_engine(const File& file, bool scattered, const UringProbe& probe) {
   const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
   if (on_disk == nullptr) return {Engine::pread, "the bytes are not on a file system"};
   const std::string system = file_system_name(on_disk->fd());
-  if (on_local_device(file)) return {Engine::pread, fmt::format("{} is local", system)};
+  const bool local = on_local_device(file);
+  const bool deep = scattered && system != "tmpfs";
+  if (local && !deep) return {Engine::pread, fmt::format("{} is local", system)};
   if (const int error = probe(); error != 0) {
     const std::string refusal = uring_refusal(error);
     say_once(refusal);
     return {Engine::pread, refusal};
   }
+  if (local) return {Engine::uring, fmt::format("{} is local, reads are scattered", system)};
   return {Engine::uring, fmt::format("io_uring is available, file system {}", system)};
 }
 
-EngineChoice choose_engine(const File& file) { return choose_engine(file, probe_uring); }
+EngineChoice choose_engine(const File& file, bool scattered) {
+  return choose_engine(file, scattered, probe_uring);
+}
 
 }  // namespace forebay

@@ -6,6 +6,6 @@
 
 namespace forebay {
 
-EngineChoice choose_engine(const File& file, const UringProbe& probe);
+EngineChoice choose_engine(const File& file, bool scattered, const UringProbe& probe);
 
 }  // namespace forebay

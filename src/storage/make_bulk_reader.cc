@@ -3,6 +3,7 @@
 #include "forebay/error.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/mmap_bulk_reader.hpp"
+#include "storage/page_cache.hpp"
 #include "storage/pread_bulk_reader.hpp"
 #include "storage/uring_bulk_reader.hpp"
 
@@ -10,6 +11,7 @@ namespace forebay {
 
 std::unique_ptr<BulkReader> make_bulk_reader(std::shared_ptr<const File> file, Engine engine,
                                              const BulkOptions& options) {
+  if (options.scattered) expect_scattered_reads(*file);
   switch (engine) {
     case Engine::mmap:
       return std::make_unique<MmapBulkReader>(std::move(file));

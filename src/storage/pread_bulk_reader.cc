@@ -12,6 +12,7 @@ namespace {
 
 // See docs/results/engines.md.
 constexpr unsigned kDefaultDepth = 4;
+constexpr unsigned kScatteredDepth = 16;
 constexpr unsigned kMaxDepth = 256;
 constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
 
@@ -19,11 +20,16 @@ bool may_give_up(const BulkOptions& options) {
   return options.timeout.count() > 0 || options.stop.stop_possible();
 }
 
+unsigned depth_of(const BulkOptions& options) {
+  if (options.depth == 0) return options.scattered ? kScatteredDepth : kDefaultDepth;
+  return std::min(options.depth, kMaxDepth);
+}
+
 }  // namespace
 
 PreadBulkReader::PreadBulkReader(std::shared_ptr<const File> file, const BulkOptions& options)
     : file_(std::move(file)),
-      depth_(options.depth == 0 ? kDefaultDepth : std::min(options.depth, kMaxDepth)),
+      depth_(depth_of(options)),
       piece_bytes_(options.request_bytes == 0 ? kDefaultPiece : options.request_bytes) {
   if (depth_ == 1 && !may_give_up(options)) return;
   crew_ = std::make_shared<ReadCrew>(file_, options);

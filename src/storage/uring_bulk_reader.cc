@@ -39,6 +39,7 @@ namespace {
 
 // See docs/results/engines.md.
 constexpr unsigned kDefaultDepth = 16;
+constexpr unsigned kScatteredDepth = 128;
 constexpr unsigned kMaxDepth = 1024;
 constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkerBytes = std::uint64_t{128} << 10;
@@ -102,7 +103,7 @@ class UringBulkReader final : public BulkReader {
 
 UringBulkReader::UringBulkReader(std::shared_ptr<const File> file, const BulkOptions& options)
     : file_(std::move(file)), options_(options), patience_(options.timeout) {
-  if (options_.depth == 0) options_.depth = kDefaultDepth;
+  if (options_.depth == 0) options_.depth = options_.scattered ? kScatteredDepth : kDefaultDepth;
   options_.depth = std::min(options_.depth, kMaxDepth);
   if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
   const auto* alone = dynamic_cast<const PreadFile*>(file_.get());

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 #include <thread>
 
 #include "forebay/log.hpp"
+#include "storage/page_cache.hpp"
 #include "tests/format/lmdb/index_support.hpp"
 #include "tests/read/extent_support.hpp"
 #include "tests/support/scale.hpp"
@@ -115,7 +117,8 @@ TEST(ExtentReader, TheStageHoldsWhatLiblmdbReads) {
                             .engine = pick(0, 1) == 0 ? Engine::pread : Engine::mmap,
                             .gap_bytes = pick(0, 1) * 65536,
                             .request_bytes = pick(0, 1) * 8192,
-                            .keep_bytes = pick(0, 2) * 20'000};
+                            .keep_bytes = pick(0, 2) * 20'000,
+                            .in_place = plan.ranks() == 1 && pick(0, 1) == 0};
     run_ranks(plan.ranks(), 0, [&](const auto& comm) {
       ReadingRank rank(comm, plan);
       if (rank.is_root()) start_reading(rank, how);
@@ -123,6 +126,27 @@ TEST(ExtentReader, TheStageHoldsWhatLiblmdbReads) {
       comm->barrier();
     });
   }
+}
+
+TEST_F(ExtentReaderTest, WhatIsInMemoryIsNotRead) {
+  how_.file = data_.open_file();
+  std::vector<std::byte> all(how_.file->size());
+  how_.file->read(0, all);
+  if (!in_page_cache(*how_.file, 0, all.size())) GTEST_SKIP() << "the system does not tell";
+  const std::uint64_t read = requested(0);
+  how_.in_place = true;
+  EXPECT_LT(requested(0), read / 4) << "to find out where records are";
+}
+
+TEST_F(ExtentReaderTest, AFaultOfWhatIsUsedInPlaceIsAnError) {
+  how_.file = data_.open_file();
+  how_.in_place = true;
+  how_.before_reading = [&] {
+    std::filesystem::resize_file(how_.file->path(), data_.byte_of(kLarge) / 4096 * 4096);
+  };
+  read();
+  ASSERT_TRUE(failure_);
+  EXPECT_THAT(failure_->kind(), testing::AnyOf(ErrorKind::io, ErrorKind::changed));
 }
 
 TEST_F(ExtentReaderTest, LeavesThatAreKeptAreReadOnce) {

@@ -60,6 +60,7 @@ struct ExtentReading {
   std::uint64_t gap_bytes = 0;
   std::uint64_t request_bytes = 0;
   std::uint64_t keep_bytes = 0;
+  bool in_place = false;  ///< what the page cache has of `file`, which is mapped, is not read
   /// What the reader gets in place of an index that is right.
   std::function<std::unique_ptr<RecordIndex>(std::unique_ptr<RecordIndex>)> lie = {};
   PrepareIndex prepare = {};
@@ -93,6 +94,7 @@ inline std::unique_ptr<ExtentReader> make_extent_reader(const ReadingRank::Root&
   parts.bulk = std::move(bulk);
   parts.gap_bytes = how.gap_bytes;
   parts.keep_bytes = how.keep_bytes;
+  if (how.in_place) parts.mapped = how.file;
   return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
                                         root.turns);
 }

@@ -137,6 +137,41 @@ TEST(Stage, HoldsRecordsInPlaceOfWholePages) {
   EXPECT_EQ(test::text(stage.value(stage.entry(0, 0))), "value");
 }
 
+TEST(Stage, PointsAtMemoryBesideItThatItKeeps) {
+  const auto file = std::make_shared<const std::string>("a key and a value of a file");
+  const auto bytes = std::as_bytes(std::span(*file));
+  Stage stage = small_stage(1 << 16);
+  stage.extend(bytes, file);
+  EXPECT_EQ(file.use_count(), 2);
+  stage.begin(0, 0);
+  const auto copied = stage.copy(0, 0, bytes.subspan(2, 3));
+  stage.place(0, 0, 7, bytes.subspan(2, 3), bytes.subspan(12, 5));
+  stage.place(0, 1, 8, copied, bytes.subspan(bytes.size() - 4));
+  stage.place(0, 2, 9, bytes.first(0), bytes.first(1));
+  stage.publish(0, 1, {});
+  EXPECT_EQ(test::text(stage.key(stage.entry(0, 0))), "key");
+  EXPECT_EQ(test::text(stage.value(stage.entry(0, 0))), "value");
+  EXPECT_EQ(stage.value(stage.entry(0, 0)).data(), bytes.data() + 12) << "nothing is copied";
+  EXPECT_EQ(test::text(stage.key(stage.entry(0, 1))), "key");
+  EXPECT_EQ(test::text(stage.value(stage.entry(0, 1))), "file");
+  EXPECT_TRUE(stage.key(stage.entry(0, 2)).empty());
+  EXPECT_EQ(test::text(stage.value(stage.entry(0, 2))), "a");
+}
+
+TEST(Stage, OfSeveralProcessesPointsAtNothingElse) {
+  run_ranks(2, 0, [&](const auto& comm) {
+    const StageShape shape{.ranks = 2,
+                           .roots = 1,
+                           .buffers = 1,
+                           .coalesce = 1,
+                           .entries = 1,
+                           .data_bytes = std::uint64_t{1} << 16};
+    Stage stage(*comm, shape, SharedMemoryKind::posix, 0);
+    EXPECT_THROW(stage.extend({}, nullptr), Error);
+    comm->barrier();
+  });
+}
+
 TEST(Stage, GivesBackRoomThatWasTakenInVain) {
   Stage stage = small_stage(4 * 8192);
   stage.begin(0, 0);

@@ -149,12 +149,17 @@ TEST_F(BulkFailureTest, ChoiceOfTheEngineNamesTheFileSystem) {
   const test::TemporaryFolder folder;
   test::write_bytes(folder.file("data"), bytes_);
   const auto here = open_file(folder.file("data"), Engine::mmap);
-  const EngineChoice choice = choose_engine(*here, works);
+  const EngineChoice choice = choose_engine(*here, false, works);
   EXPECT_EQ(choice.engine, on_local_device(*here) ? Engine::pread : Engine::uring);
+  if (on_local_device(*here) && choice.reason.find("tmpfs") == std::string::npos) {
+    EXPECT_EQ(choose_engine(*here, true, works).engine, Engine::uring) << "scattered";
+    const auto refused = [] { return EPERM; };
+    EXPECT_EQ(choose_engine(*here, true, refused).engine, Engine::pread);
+  }
   const auto elsewhere = open_file("/proc/self/mem", Engine::pread);
   EXPECT_FALSE(on_local_device(*elsewhere));
-  EXPECT_EQ(choose_engine(*elsewhere, works).engine, Engine::uring);
-  EXPECT_THAT(choose_engine(*elsewhere, works).reason, HasSubstr("proc"));
+  EXPECT_EQ(choose_engine(*elsewhere, false, works).engine, Engine::uring);
+  EXPECT_THAT(choose_engine(*elsewhere, false, works).reason, HasSubstr("proc"));
 }
 
 TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
@@ -166,7 +171,8 @@ TEST_F(BulkFailureTest, WithoutIoUringItIsRefusedIfAskedForAndReplacedIfNot) {
     const Error error = error_from([&] { make_uring_reader(file, {}, probe); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("io_uring"), HasSubstr("--engine pread")));
-    const EngineChoice choice = choose_engine(*open_file("/proc/self/mem", Engine::pread), probe);
+    const EngineChoice choice =
+        choose_engine(*open_file("/proc/self/mem", Engine::pread), false, probe);
     EXPECT_EQ(choice.engine, Engine::pread);
     EXPECT_THAT(choice.reason, HasSubstr("io_uring is not available"));
   }
