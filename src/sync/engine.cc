@@ -17,9 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How often the thread looks for failures of other ranks while it is awake, and the longest that
-/// it sleeps.
-constexpr milliseconds kBoardLooks{50};
+/// The longest that the thread sleeps: failures of other ranks are to be seen.
 constexpr milliseconds kLongestRest{250};
 /// How long close() waits for what was started, and for the other ranks.
 constexpr std::chrono::minutes kClosePatience{10};
@@ -45,12 +43,11 @@ SummationOptions summation_options(const SyncOptions& options) {
 SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& comm,
                                            SyncOptions options)
     : options_(std::move(options)),
-      exceptions_(std::uncaught_exceptions()),
       names_(std::make_shared<NamesOnTheWay>()),
       joined_(std::make_shared<std::atomic<bool>>(false)) {
   check_options(*comm, options_);
   comm_ = comm->split(0, comm->rank());
-  board_ = std::make_shared<FailureBoard>(comm_, comm_->split_by_node());
+  failure_.emplace(comm_, comm_->split_by_node());
   line_ = std::make_unique<BufferedLine>(*comm_, summation_options(options_), options_.trace,
                                          counting_);
   agreement_ = make_agreement(
@@ -64,7 +61,7 @@ SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& 
 
 SyncEngine::Implementation::~Implementation() {
   try {
-    if (!closed_ && std::uncaught_exceptions() > exceptions_) {
+    if (!closed_ && failure_->unwinding()) {
       fail(Error(ErrorKind::communication, "a rank has ended its synchronization by an error",
                  "look for the error of that rank"));
     }
@@ -77,19 +74,11 @@ SyncEngine::Implementation::~Implementation() {
 
 Agreement::Rest SyncEngine::Implementation::poll() {
   if (ended_) return Agreement::kAnyRest;
-  try {
-    watch_board();
-    const Agreement::Rest rest = move_on();
-    publish();
-    return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kLongestRest);
-  } catch (const Error& error) {
-    end_all(error);
-  } catch (const std::exception& error) {
-    end_all(Error(ErrorKind::communication, fmt::format("synchronization failed: {}", error.what()),
-                  ""));
-  }
+  Agreement::Rest rest{};
+  const auto failure = failure_->turn("synchronization failed", [&] { rest = move_on(); });
+  if (failure) end_all(*failure);
   publish();
-  return Agreement::kAnyRest;
+  return ended_ ? Agreement::kAnyRest : std::min<Agreement::Rest>(rest, kLongestRest);
 }
 
 Agreement::Rest SyncEngine::Implementation::move_on() {
@@ -102,28 +91,11 @@ Agreement::Rest SyncEngine::Implementation::move_on() {
   return line_->complete() == complete ? rest : Agreement::Rest::zero();
 }
 
-void SyncEngine::Implementation::watch_board() {
-  board_->check();
-  const std::int64_t now = now_ns();
-  if (now < next_board_look_ns_) return;
-  next_board_look_ns_ = now + std::chrono::nanoseconds(kBoardLooks).count();
-  board_->poll();
-  board_->check();
-}
-
-/// The first failure of all ranks counts, not the one that this rank has come across.
 void SyncEngine::Implementation::end_all(const Error& error) {
   ended_ = true;
-  board_->fail(error);
   line_->give_up();
-  try {
-    board_->check();
-    names_->fail_all(error);
-    agreement_->fail(error);
-  } catch (const Error& first) {
-    names_->fail_all(first);
-    agreement_->fail(first);
-  }
+  names_->fail_all(error);
+  agreement_->fail(error);
 }
 
 void SyncEngine::Implementation::publish() {
@@ -215,7 +187,7 @@ void SyncEngine::Implementation::use_graph(const Graph& graph,
 }
 
 void SyncEngine::Implementation::fail(const Error& error) {
-  board_->fail(error);
+  failure_->fail(error);
   registration_.wake();
 }
 

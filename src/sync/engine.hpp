@@ -1,9 +1,9 @@
 // What is behind SyncEngine.
 //
-//   callers:          start(request) -> names -> agreement.submit        (wakes the thread, if need
-//   be) progress thread:  poll(): failure board -> agreement.step() -> line.step()
+//   callers:          start(request) -> names -> agreement.submit   (wakes the thread, if need be)
+//   progress thread:  poll(): failure of others -> agreement.step() -> line.step()
 //
-// Whatever fails, fails in poll(), or is found there on the failure board: then all handles fail,
+// Whatever fails, fails in poll(), or is found there (common_failure.hpp): then all handles fail,
 // and nothing is polled any more. So no memory of a caller is touched once its handle is done.
 #pragma once
 
@@ -13,12 +13,12 @@
 #include <optional>
 #include <string>
 
-#include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
 #include "sync/agreement.hpp"
 #include "sync/buffered_line.hpp"
+#include "sync/common_failure.hpp"
 #include "sync/names_on_the_way.hpp"
 
 namespace forebay {
@@ -46,7 +46,6 @@ class SyncEngine::Implementation {
  private:
   Agreement::Rest poll();
   Agreement::Rest move_on();
-  void watch_board();
   void end_all(const Error& error);
   void publish();
   void submit(Request request);
@@ -54,16 +53,14 @@ class SyncEngine::Implementation {
 
   const SyncOptions options_;
   CorePlan cores_;
-  const int exceptions_;  ///< that unwound the stack when the engine was made
   std::shared_ptr<Communicator> comm_;
-  std::shared_ptr<FailureBoard> board_;
+  std::optional<CommonFailure> failure_;
   std::shared_ptr<NamesOnTheWay> names_;
   std::shared_ptr<std::atomic<bool>> joined_;
   std::atomic<bool> closed_ = false;
 
   // Of the progress thread.
   SyncStatistics counting_;
-  std::int64_t next_board_look_ns_ = 0;
   bool ended_ = false;
 
   mutable std::mutex statistics_mutex_;

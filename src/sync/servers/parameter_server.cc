@@ -18,8 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How often the thread looks for failures of other ranks, and a waiting worker at its interrupt.
-constexpr milliseconds kBoardLooks{50};
+/// How often a waiting worker looks at its interrupt.
 constexpr milliseconds kInterrupts{100};
 
 void check_options(const Communicator& comm, const ParameterServerOptions& options,
@@ -63,15 +62,12 @@ std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLe
 ParameterServer::Implementation::Implementation(const std::shared_ptr<Communicator>& comm,
                                                 std::span<float> parameters, std::span<float> told,
                                                 UpdateRule rule, ParameterServerOptions options)
-    : options_(std::move(options)),
-      parameters_(parameters.size()),
-      told_(told.size()),
-      exceptions_(std::uncaught_exceptions()) {
+    : options_(std::move(options)), parameters_(parameters.size()), told_(told.size()) {
   collectively(*comm, [&] { check_options(*comm, options_, parameters_ + told_); });
   require_agreement(*comm, settings(options_, parameters_, told_), "the parameter servers");
   comm_ = comm->split(0, comm->rank());
   const auto node = comm_->split_by_node();
-  board_ = std::make_shared<FailureBoard>(comm_, node);
+  failure_.emplace(comm_, node);
   comm_->broadcast(std::as_writable_bytes(parameters), 0);
   comm_->broadcast(std::as_writable_bytes(told), 0);
   const int rank = comm_->rank();
@@ -101,7 +97,7 @@ ParameterServer::Implementation::Implementation(const std::shared_ptr<Communicat
 
 ParameterServer::Implementation::~Implementation() {
   try {
-    if (!closed_ && std::uncaught_exceptions() > exceptions_) {
+    if (!closed_ && failure_->unwinding()) {
       fail(Error(ErrorKind::communication, "a rank has ended its training by an error",
                  "look for the error of that rank"));
     }
@@ -117,29 +113,19 @@ ProgressThread::Rest ParameterServer::Implementation::poll() {
   constexpr std::int64_t kQuietNs = 1'000'000'000;
   constexpr ProgressThread::Rest kQuietRest{2'000};
   if (ended_) return ProgressThread::kAnyRest;
-  const std::int64_t look = now_ns();
-  try {
-    watch_board();
+  ProgressThread::Rest rest{};
+  const auto failure = failure_->turn("a parameter server failed", [&] {
+    const std::int64_t look = now_ns();
     const bool moved = read_mail();
     if (stirred_.exchange(false) || moved) pace_.begin();
-    const auto rest = pace_.rest_after(look);
-    return pace_.quiet_ns() > kQuietNs ? kQuietRest : rest;
-  } catch (const Error& error) {
-    end_all(error);
-  } catch (const std::exception& error) {
-    end_all(Error(ErrorKind::communication,
-                  fmt::format("a parameter server failed: {}", error.what()), ""));
+    rest = pace_.rest_after(look);
+  });
+  if (failure) {
+    ended_ = true;
+    newest_->fail(*failure);
+    return ProgressThread::kAnyRest;
   }
-  return ProgressThread::kAnyRest;
-}
-
-void ParameterServer::Implementation::watch_board() {
-  board_->check();
-  const std::int64_t now = now_ns();
-  if (now < next_board_look_ns_) return;
-  next_board_look_ns_ = now + std::chrono::nanoseconds(kBoardLooks).count();
-  board_->poll();
-  board_->check();
+  return pace_.quiet_ns() > kQuietNs ? kQuietRest : rest;
 }
 
 // Others use the thread too: some letters a turn.
@@ -171,18 +157,6 @@ void ParameterServer::Implementation::deliver(ServerLetter letter) {
         "start all ranks with the same version of Forebay");
   }
   proxy->second.take(std::move(letter));
-}
-
-/// The first failure of all ranks counts, not the one that this rank has come across.
-void ParameterServer::Implementation::end_all(const Error& error) {
-  ended_ = true;
-  board_->fail(error);
-  try {
-    board_->check();
-    newest_->fail(error);
-  } catch (const Error& first) {
-    newest_->fail(first);
-  }
 }
 
 void ParameterServer::Implementation::stir() {
@@ -258,7 +232,7 @@ void ParameterServer::Implementation::wait(std::uint64_t version, bool last) {
 }
 
 void ParameterServer::Implementation::fail(const Error& error) {
-  board_->fail(error);
+  failure_->fail(error);
   registration_.wake();
 }
 

@@ -1,9 +1,9 @@
 // What is behind ParameterServer.
 //
 //   training thread   push -> mail ... pull <- newest parameters
-//   progress thread   poll(): failure board; letters -> proxies, server, newest parameters
+//   progress thread   poll(): failure of others; letters -> proxies, server, newest parameters
 //
-// Whatever fails, fails in poll(), or is found there on the failure board.
+// Whatever fails, fails in poll(), or is found there: see common_failure.hpp.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 #include <memory>
 #include <optional>
 
-#include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
 #include "forebay/parameter_server.hpp"
 #include "forebay/placement.hpp"
+#include "sync/common_failure.hpp"
 #include "sync/pace.hpp"
 #include "sync/servers/newest_parameters.hpp"
 #include "sync/servers/proxy.hpp"
@@ -44,10 +44,8 @@ class ParameterServer::Implementation {
 
  private:
   ProgressThread::Rest poll();
-  void watch_board();
   bool read_mail();
   void deliver(ServerLetter letter);
-  void end_all(const Error& error);
   void wait(std::uint64_t version, bool last);
   void require_lengths(std::size_t parameters, std::size_t told) const;
   void stir();
@@ -56,9 +54,8 @@ class ParameterServer::Implementation {
   const std::size_t parameters_;
   const std::size_t told_;
   CorePlan cores_;
-  const int exceptions_;  ///< that unwound the stack when this was made
   std::shared_ptr<Communicator> comm_;
-  std::shared_ptr<FailureBoard> board_;
+  std::optional<CommonFailure> failure_;
   std::unique_ptr<ServerTree> tree_;
   std::unique_ptr<ServerMail> mail_;
   std::unique_ptr<NewestParameters> newest_;
@@ -73,7 +70,6 @@ class ParameterServer::Implementation {
   std::map<Station, Proxy> proxies_;
   std::optional<Server> server_;
   Pace pace_;
-  std::int64_t next_board_look_ns_ = 0;
   bool ended_ = false;
 
   std::atomic<bool> stirred_ = false;  ///< something is about to come
