@@ -79,7 +79,7 @@ struct OrderOptions {
   std::uint64_t group = 0;
   /// Instead of `group`: first sample of each unit (file), ascending from 0, and N behind the last.
   SharedNumbers bounds;
-  /// k neighbours of the data set that `shuffled` keeps together.
+  /// k neighbours of the data set that `shuffled` keeps together; 0: all, as they are stored.
   std::uint64_t keep = 1;
   /// R, above 0 and at most 1: the part of the data set that `in_memory` holds in one round.
   double ratio = 1;

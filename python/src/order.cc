@@ -7,6 +7,7 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/sample_seed.hpp"
+#include "loader/order_kind.hpp"
 #include "module.hpp"
 #include "unlocked.hpp"
 
@@ -26,20 +27,6 @@ nb::object permute(std::uint64_t size, std::uint64_t key, std::uint64_t first,
     Permutation(size, key).images(first, images);
   }
   return array_of(std::move(images));
-}
-
-OrderKind kind_of(OrderName name) {
-  switch (name) {
-    case OrderName::shuffled:
-      return OrderKind::shuffled;
-    case OrderName::grouped:
-      return OrderKind::grouped;
-    case OrderName::in_memory:
-      return OrderKind::in_memory;
-    default:
-      throw Error(ErrorKind::usage, "only orders of all samples have ids",
-                  "use shuffled, grouped or in_memory");
-  }
 }
 
 /// The samples of `rank` in `epoch`, in the order of delivery.

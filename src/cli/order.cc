@@ -134,7 +134,7 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
   flags.ratio = app.add_option("--ratio,--memory-ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");
-  app.add_option("--keep", order.keep, "Neighbours kept together (shuffled)");
+  app.add_option("--keep", order.keep, "Neighbours kept together (shuffled); 0: all");
   app.add_option("--ids", flags.list_file, "File of sample ids between white space (listed)")
       ->type_name("FILE");
   app.add_option("--ranks", order.ranks, "Ranks")->capture_default_str();

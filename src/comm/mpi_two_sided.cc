@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "comm/brisk_waiting.hpp"
 #include "comm/mpi_error.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
@@ -73,6 +74,24 @@ std::vector<AskedPiece> parse(std::span<const std::byte> message, Head& head) {
   std::vector<AskedPiece> pieces(list / sizeof(AskedPiece));
   if (list > 0) std::memcpy(pieces.data(), message.data() + sizeof(head), list);
   return pieces;
+}
+
+/// The bytes of those pieces that are packed. Throws when one is not in this rank's memory of
+/// `size` bytes, or is for none of so many ranks.
+std::size_t checked_packed_bytes(const Head& head, std::span<const AskedPiece> pieces,
+                                 std::size_t size, int ranks) {
+  std::size_t packed = 0;
+  for (const AskedPiece& piece : pieces) {
+    if (piece.offset > size || piece.bytes > size - piece.offset ||
+        head.rank >= static_cast<std::uint64_t>(ranks)) {
+      throw Error(ErrorKind::communication,
+                  fmt::format("rank {} asks for {} bytes at {} of {}", head.rank, piece.bytes,
+                              piece.offset, size),
+                  "this is a fault of Forebay: please report it");
+    }
+    if (is_packed(piece.bytes)) packed += piece.bytes;
+  }
+  return packed;
 }
 
 }  // namespace
@@ -153,8 +172,10 @@ void MpiTwoSidedReader::ask(Request& request) {
                   comm_->handle(), &request.receives.emplace_back(MPI_REQUEST_NULL)),
         "MPI_Irecv");
   };
-  request.packed.resize(request.packed_bytes);
-  if (request.packed_bytes > 0) receive(request.packed);
+  if (request.packed_bytes > 0) {
+    request.packed = arriving_.take(request.packed_bytes);
+    receive(std::span(request.packed).first(request.packed_bytes));
+  }
   for (std::size_t i = request.begin; i < request.end; ++i) {
     const AskedPiece piece{.offset = pieces_[i].offset, .bytes = pieces_[i].to.size()};
     const auto bytes = std::as_bytes(std::span(&piece, 1));
@@ -182,17 +203,17 @@ bool MpiTwoSidedReader::take_arrived() {
     if (!all_done(request.receives)) return false;
     arrived = true;
     unpack(request);
+    arriving_.give_back(std::move(request.packed));
     return true;
   });
   return arrived;
 }
 
-// Rests stay short for as long as something comes: most libraries move data only when asked.
 void MpiTwoSidedReader::finish(const WaitPolicy& policy) {
   try {
     while (!asked_->empty()) {
       const int owner = pieces_[asked_->front().begin].owner;
-      Waiting waiting(policy, fmt::format("samples of rank {}", owner));
+      BriskWaiting waiting(policy, fmt::format("samples of rank {}", owner));
       while (!take_arrived()) waiting.step();
       ask_more();
     }
@@ -233,26 +254,23 @@ void MpiTwoSidedReader::give_up() {
 void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
   Head head;
   const auto pieces = parse(message, head);
+  const std::size_t packed_bytes = checked_packed_bytes(head, pieces, mine_.size(), comm_->size());
   Answer& answer = answers_->emplace_back();
-  for (const AskedPiece& piece : pieces) {
-    if (piece.offset > mine_.size() || piece.bytes > mine_.size() - piece.offset ||
-        head.rank >= static_cast<std::uint64_t>(comm_->size())) {
-      throw Error(ErrorKind::communication,
-                  fmt::format("rank {} asks for {} bytes at {} of {}", head.rank, piece.bytes,
-                              piece.offset, mine_.size()),
-                  "this is a fault of Forebay: please report it");
-    }
-    if (!is_packed(piece.bytes)) continue;
-    const auto from = mine_.subspan(piece.offset, piece.bytes);
-    answer.packed.insert(answer.packed.end(), from.begin(), from.end());
-  }
   const auto send = [&](std::span<const std::byte> from) {
     check_mpi(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE,
                         static_cast<int>(head.rank), answer_tag(head.number), comm_->handle(),
                         &answer.sends.emplace_back(MPI_REQUEST_NULL)),
               "MPI_Isend");
   };
-  if (!answer.packed.empty()) send(answer.packed);
+  if (packed_bytes > 0) {
+    answer.packed = leaving_.take(packed_bytes);
+    std::byte* to = answer.packed.data();
+    for (const AskedPiece& piece : pieces) {
+      if (!is_packed(piece.bytes)) continue;
+      to = std::ranges::copy(mine_.subspan(piece.offset, piece.bytes), to).out;
+    }
+    send(std::span(answer.packed).first(packed_bytes));
+  }
   for (const AskedPiece& piece : pieces) {
     if (!is_packed(piece.bytes)) send(mine_.subspan(piece.offset, piece.bytes));
   }
@@ -260,7 +278,11 @@ void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
 
 /// Whether answers are still under way.
 bool MpiTwoSidedReader::send_on() {
-  std::erase_if(*answers_, [](Answer& answer) { return all_done(answer.sends); });
+  std::erase_if(*answers_, [this](Answer& answer) {
+    if (!all_done(answer.sends)) return false;
+    leaving_.give_back(std::move(answer.packed));
+    return true;
+  });
   return !answers_->empty();
 }
 

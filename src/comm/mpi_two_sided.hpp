@@ -20,6 +20,7 @@
 
 #include "comm/mpi_communicator.hpp"
 #include "comm/remote_memory.hpp"
+#include "comm/spare_buffers.hpp"
 
 namespace forebay {
 
@@ -40,11 +41,11 @@ class MpiTwoSidedReader final : public RemoteReader {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::size_t packed_bytes = 0;
-    std::vector<std::byte> packed;
+    SpareBuffers::Buffer packed;
     std::vector<MPI_Request> receives;
   };
   struct Answer {
-    std::vector<std::byte> packed;
+    SpareBuffers::Buffer packed;
     std::vector<MPI_Request> sends;
   };
 
@@ -63,10 +64,12 @@ class MpiTwoSidedReader final : public RemoteReader {
   std::span<const std::byte> mine_;
   std::vector<RemotePiece> pieces_;
   std::deque<Request> to_ask_;
+  SpareBuffers arriving_;  ///< of asked_
   std::unique_ptr<std::list<Request>> asked_ = std::make_unique<std::list<Request>>();
   std::uint64_t number_ = 0;
   bool broken_ = false;
   bool quiet_ = true;
+  SpareBuffers leaving_;  ///< of answers_
   std::unique_ptr<std::list<Answer>> answers_ = std::make_unique<std::list<Answer>>();
 };
 

@@ -8,6 +8,7 @@
 #include "comm/agreement.hpp"
 #include "comm/values.hpp"
 #include "loader/list_file.hpp"
+#include "loader/order_kind.hpp"
 #include "loader/state.hpp"
 #include "order/order_cost.hpp"
 
@@ -19,19 +20,6 @@ namespace {
 constexpr std::uint64_t kLargestRandomGap = 4096;
 // Leaves of about a million records that have pages of their own.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
-
-OrderKind kind_of(OrderName name) {
-  switch (name) {
-    case OrderName::grouped:
-      return OrderKind::grouped;
-    case OrderName::in_memory:
-      return OrderKind::in_memory;
-    case OrderName::listed:
-      return OrderKind::listed;
-    default:
-      return OrderKind::shuffled;
-  }
-}
 
 }  // namespace
 
@@ -90,7 +78,7 @@ OrderOptions EpochPipeline::order_options() const {
           .end = options_.end,
           .group = options_.group,
           .bounds = bounds(),
-          .keep = options_.keep == 0 ? facts_.entries : options_.keep,
+          .keep = options_.keep,
           .ratio = options_.ratio,
           .list = options_.ids,
           .reuse = options_.reuse,

@@ -3,7 +3,9 @@
 #include <charconv>
 
 #include "core/number_text.hpp"
+#include "forebay/error.hpp"
 #include "loader/option_table.hpp"
+#include "loader/order_kind.hpp"
 #include "order/order_names.hpp"
 
 namespace forebay {
@@ -84,6 +86,23 @@ std::span<const OptionEntry> order_entries() { return kEntries; }
 std::span<const OptionInfo> order_option_infos() {
   static const auto infos = infos_of(kEntries);
   return infos;
+}
+
+OrderKind kind_of(OrderName name) {
+  switch (name) {
+    case OrderName::grouped:
+      return OrderKind::grouped;
+    case OrderName::shuffled:
+      return OrderKind::shuffled;
+    case OrderName::in_memory:
+      return OrderKind::in_memory;
+    case OrderName::listed:
+      return OrderKind::listed;
+    case OrderName::strided:
+      break;
+  }
+  throw Error(ErrorKind::usage, "the strided order has no epochs",
+              "use grouped, shuffled, in_memory or listed");
 }
 
 std::string_view to_string(OrderName order) { return name_of(order, kOrders); }

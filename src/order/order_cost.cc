@@ -61,7 +61,7 @@ std::uint64_t expected_requests(const OrderOptions& options, std::uint64_t sampl
     case OrderKind::in_memory:
       return plan_rounds(options).cut.units();
     case OrderKind::shuffled:
-      return (options.entries - 1) / options.keep + 1;
+      return kept_together(options).units();
     case OrderKind::listed:
       break;
   }

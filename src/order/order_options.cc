@@ -184,9 +184,9 @@ void OrderOptions::validate() const {
   if (kind == OrderKind::grouped) require_grouped(*this);
   if (kind == OrderKind::in_memory) require_in_memory(*this);
   if (kind == OrderKind::shuffled) {
-    require_usage(keep >= 1 && keep <= entries,
+    require_usage(keep <= entries,
                   fmt::format("{} neighbours of {} samples cannot be kept together", keep, entries),
-                  "give --keep a number from 1 to the number of samples");
+                  "give --keep a number from 1 to the number of samples, or 0 for all");
   }
   if (end == OrderEnd::drop) require_a_full_batch(*this);
 }
@@ -194,7 +194,7 @@ void OrderOptions::validate() const {
 std::string OrderOptions::identity() const {
   std::string text = fmt::format("order={},entries={},seed={},end={}", to_string(kind), entries,
                                  seed, to_string(end));
-  if (kind == OrderKind::shuffled) text += fmt::format(",keep={}", keep);
+  if (kind == OrderKind::shuffled) text += fmt::format(",keep={}", keep == 0 ? entries : keep);
   if (kind == OrderKind::listed) {
     text += fmt::format(",list={}:{:016x}", list->size(), hash_of(list));
   }

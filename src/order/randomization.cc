@@ -79,7 +79,9 @@ std::uint64_t samples_in(const UnitCut& cut, std::uint64_t units, std::uint64_t 
 }
 
 double entropy(const OrderOptions& options) {
-  if (options.kind == OrderKind::shuffled) return kept_entropy(options.entries, options.keep);
+  if (options.kind == OrderKind::shuffled) {
+    return kept_entropy(options.entries, kept_together(options).size());
+  }
   const bool grouped = options.kind == OrderKind::grouped;
   const RoundPlan plan = grouped
                              ? RoundPlan{UnitCut(options.entries, options.group, options.bounds),

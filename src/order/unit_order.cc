@@ -17,6 +17,10 @@ Run UnitCut::samples(std::uint64_t unit) const {
   return {first, std::min(size_, entries_ - first)};
 }
 
+UnitCut kept_together(const OrderOptions& options) {
+  return {options.entries, options.keep == 0 ? options.entries : options.keep};
+}
+
 UnitOrder::UnitOrder(UnitCut cut, std::optional<Permutation> order)
     : cut_(std::move(cut)), order_(order) {
   const std::uint64_t last = cut_.units() - 1;

@@ -38,6 +38,9 @@ class UnitCut {
   std::uint64_t units_;
 };
 
+/// The neighbours that `shuffled` keeps together. `options` are valid.
+UnitCut kept_together(const OrderOptions& options);
+
 /// Immutable value; O(1), or O(log units) with bounds.
 class UnitOrder {
  public:

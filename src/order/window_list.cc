@@ -90,9 +90,9 @@ Place WindowList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) c
 
 ShuffledList::ShuffledList(const OrderOptions& options, std::uint64_t epoch)
     : WindowList(options, options.entries, epoch),
-      units_(UnitCut(options.entries, options.keep),
-             Permutation(UnitCut(options.entries, options.keep).units(),
-                         order_key(OrderKey::units, options.seed, epoch))) {}
+      units_(kept_together(options), Permutation(kept_together(options).units(),
+                                                 order_key(OrderKey::units, options.seed, epoch))) {
+}
 
 std::uint64_t ShuffledList::plain(std::uint64_t position) const {
   const std::uint64_t slot = units_.slot_at(position);

@@ -3,6 +3,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
+#include "loader/order_kind.hpp"
 #include "loader/state.hpp"
 
 namespace forebay {
@@ -121,6 +122,14 @@ TEST(LoaderOptions, WhatAnOrderDoesNotHaveIsRefused) {
   EXPECT_THAT(refused("keep=2"), HasSubstr("--order"));
   EXPECT_THAT(refused("order=shuffled,coalesce=2"), HasSubstr("not coalesced"));
   EXPECT_THAT(refused("order=listed"), HasSubstr("--list"));
+}
+
+TEST(LoaderOptions, NamesOfOrdersWithEpochsHaveAKind) {
+  EXPECT_EQ(kind_of(OrderName::grouped), OrderKind::grouped);
+  EXPECT_EQ(kind_of(OrderName::shuffled), OrderKind::shuffled);
+  EXPECT_EQ(kind_of(OrderName::in_memory), OrderKind::in_memory);
+  EXPECT_EQ(kind_of(OrderName::listed), OrderKind::listed);
+  EXPECT_THROW(kind_of(OrderName::strided), Error);
 }
 
 RunState some_state() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "forebay/error.hpp"
+#include "forebay/randomization.hpp"
 #include "forebay/sample_seed.hpp"
 #include "tests/order/order_cases.hpp"
 
@@ -92,6 +93,17 @@ TEST(EpochOrder, NeighboursThatAreKeptFollowEachOther) {
   for (std::size_t i = 0; i < 40; i += 4) {
     for (std::size_t k = 1; k < 4; ++k) EXPECT_EQ(ids[i + k], ids[i] + k);
   }
+}
+
+TEST(EpochOrder, KeepingNoNumberOfNeighboursKeepsAllInTheOrderOfTheDataSet) {
+  OrderOptions options{.entries = 41, .batch = 8};
+  options.keep = 0;
+  const Ids ids = ids_of(EpochOrder(options, 3), 0);
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], i);
+  OrderOptions spelled_out = options;
+  spelled_out.keep = 41;
+  EXPECT_EQ(options.identity(), spelled_out.identity());
+  EXPECT_EQ(randomization_level(options), randomization_level(spelled_out));
 }
 
 // Where a sample comes in one epoch says nothing about where it comes in the next one, or with the
@@ -215,8 +227,6 @@ TEST(EpochOrder, RequestsThatMakeNoSenseAreRefusedWithTheirReason) {
   options.ranks = 0;
   expect_refused(options, "at least one rank");
   options.ranks = 4;
-  options.keep = 0;
-  expect_refused(options, "--keep");
   options.keep = 101;
   expect_refused(options, "--keep");
   options.keep = 1;

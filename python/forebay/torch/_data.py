@@ -114,7 +114,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._options = loader_options(
             {
                 "order": "shuffled" if sequential else order,
-                "keep": self._samples if sequential else None,
+                "keep": 0 if sequential else None,
                 "seed": seed,
                 "end": end,
                 "batch": global_batch(batch_size, None, self._ranks.size),

@@ -106,8 +106,9 @@ std::string amount(const OrderReport& report, std::uint64_t samples) {
 
 std::string parameters(const OrderOptions& options) {
   std::string text{to_string(options.kind)};
-  if (options.kind == OrderKind::shuffled && options.keep > 1) {
-    text += fmt::format(", {} neighbours kept together", human_count(options.keep));
+  if (options.kind == OrderKind::shuffled && options.keep != 1) {
+    text += fmt::format(", {} neighbours kept together",
+                        options.keep == 0 ? "all" : human_count(options.keep));
   }
   if (options.kind == OrderKind::in_memory) {
     text += fmt::format(", {} of the data set in memory", options.ratio);

@@ -1,0 +1,11 @@
+// From the name of an order in options to its kind.
+#pragma once
+
+#include "forebay/options.hpp"
+
+namespace forebay {
+
+/// The kind of an order that has epochs. Throws usage for `strided`, which has none.
+OrderKind kind_of(OrderName name);
+
+}  // namespace forebay
