@@ -46,7 +46,8 @@ class Pipeline;
 class Trace;
 
 /// One sample of a batch. The spans point into the stage, or into the batch where a batch is longer
-/// than all buffers.
+/// than all buffers; of decoded batches perhaps into the mapped file, which was checked for changes
+/// after it was decoded, and is not again.
 struct Sample {
   std::uint64_t id = 0;      ///< 0..N-1
   std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed

@@ -160,7 +160,9 @@ struct LoaderOptions {
 
   Strategy strategy = Strategy::automatic;
   Locate locate = Locate::automatic;
-  /// automatic: what the strategy says, or the nearest that the file system and kernel allow.
+  /// automatic: what the strategy says, or the nearest that the file system and kernel allow. With
+  /// strategy automatic too, decoding may use what the page cache has of a local LMDB file in
+  /// place, unread: Sample::value of decoded batches then points into the mapped file.
   ReadEngine engine = ReadEngine::automatic;
   /// Of engine mpiio.
   MpiioMode mpiio = MpiioMode::automatic;

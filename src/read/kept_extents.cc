@@ -1,6 +1,6 @@
 #include "read/kept_extents.hpp"
 
-#include <algorithm>
+#include <cstring>
 
 namespace forebay {
 
@@ -22,7 +22,7 @@ void KeptExtents::keep(const Extent& extent, std::span<const std::byte> bytes) {
   Kept& kept = found->second;
   if (kept.bytes) return;
   kept.bytes = std::make_unique<std::byte[]>(bytes.size());
-  std::ranges::copy(bytes, kept.bytes.get());
+  if (!bytes.empty()) std::memcpy(kept.bytes.get(), bytes.data(), bytes.size());
 }
 
 void KeptExtents::forget_promises() {

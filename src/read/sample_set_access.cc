@@ -49,6 +49,8 @@ void SampleSetAccess::open(ReadSetup& setup, std::stop_token stop) {
   }
   const std::uint64_t rows = rows_together(*source_);
   consider_sizes(setup, 1, rows * source_->sample_bytes());
+  // Each request in flight would keep a file of its own open.
+  setup.scattered = setup.scattered && only_file() != nullptr;
   const Engine engine = storage_engine(setup, *resolve(source_->whole(), 0).file);
   bulk_ =
       make_bulk_reader(source_->whole(), engine, bulk_options(options_, setup, std::move(stop)));

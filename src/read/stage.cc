@@ -154,7 +154,7 @@ std::span<std::byte> Stage::take(int root, std::uint64_t window, std::uint64_t b
 std::span<const std::byte> Stage::copy(int root, std::uint64_t window,
                                        std::span<const std::byte> bytes) {
   std::byte* place = base_ + data_offset_ + advance(root, window, bytes.size(), kAlignment);
-  std::ranges::copy(bytes, place);
+  if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
   return {place, bytes.size()};
 }
 

@@ -1,6 +1,6 @@
 #include "storage/memory_file.hpp"
 
-#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -16,7 +16,7 @@ void MemoryFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   if (out.size() > bytes_->size() || offset > bytes_->size() - out.size()) {
     throw end_of_file_error(name_, offset, out.size(), bytes_->size());
   }
-  std::ranges::copy(std::span(*bytes_).subspan(offset, out.size()), out.begin());
+  if (!out.empty()) std::memcpy(out.data(), bytes_->data() + offset, out.size());
 }
 
 FileFingerprint MemoryFile::fingerprint() const {

@@ -97,7 +97,7 @@ TEST(Undecodable, SevenOfFortySamplesOnOneRankAreLeftOutAndListed) {
   const Outcome outcome = run(data, data.decoding({.batch = 8, .coalesce = 1, .epochs = 2}), 4);
   EXPECT_EQ(outcome.iterations[0], 10U);
   expect_all_but_the_bad(data, outcome, 2, 2);
-  EXPECT_EQ(warnings.messages().size(), 7U) << "each once, in two epochs";
+  EXPECT_THAT(warnings.messages(), testing::SizeIs(7)) << "each once, in two epochs";
   EXPECT_THAT(warnings.messages(),
               testing::Contains(testing::AllOf(testing::HasSubstr("sample 37: key 00000037"),
                                                testing::HasSubstr("skipped"))));
