@@ -11,7 +11,8 @@
 //   bandwidth  random fetches of rank 0 from the last rank, 1 KB to 1 MB, beside what could be had
 //              without an exchange: plain copies out of shared memory in a node, and between nodes
 //              MPI_Get in batches with one flush, and messages, each with an owner that does
-//              nothing else than call MPI
+//              nothing else than call MPI; and the same with an owner whose main thread computes
+//              and whose MPI calls another thread makes
 //
 // Every figure is measured several times, in turns with what it is compared with, since other load
 // may change; medians, extremes, and the median of the ratios within a turn are reported. Rank 0
@@ -30,6 +31,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -419,6 +421,46 @@ class Bandwidth {
       if (reads) ours.add(pace(turns, [&](const auto& list) { bench_.fetch(list, room_); }));
       bench_.world().barrier();
     }
+    compare(result, ours, gets, messages);
+    beside_computing(result["owner_computes"], raw, std::max(2, turns / 8));
+  }
+
+  /// What the raw transports reach where the owner is one that trains: its main thread computes,
+  /// and another one does nothing else than call MPI.
+  void beside_computing(Json& result, Raw& raw, int turns) {
+    const bool reads = bench_.world().rank() == 0;
+    const bool owns = bench_.world().rank() == bench_.owner();
+    const auto owner = [&](const std::function<void()>& serve) {
+      std::atomic<bool> done = false;
+      std::thread serving([&] {
+        ask_for_short_turns();
+        serve();
+        done = true;
+      });
+      const bool computed = Computing().until(done) > 0;
+      serving.join();
+      if (!computed) throw std::logic_error("nothing was computed");
+    };
+    const auto owner_or_not = [&](const std::function<void()>& meet) {
+      if (owns) return owner(meet);
+      meet();
+    };
+    Series ours, gets, messages;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      bench_.world().barrier();
+      if (reads) gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
+      owner_or_not([&] { raw.meet(); });
+      if (reads) messages.add(pace(turns, [&](const auto& list) { raw.receive(list, room_); }));
+      if (owns) owner([&] { pace(turns, [&](const auto& list) { raw.send(list); }); });
+      bench_.world().barrier();
+      if (reads) ours.add(pace(turns, [&](const auto& list) { bench_.fetch(list, room_); }));
+      owner_or_not([&] { bench_.world().barrier(); });
+    }
+    compare(result, ours, gets, messages);
+  }
+
+  static void compare(Json& result, const Series& ours, const Series& gets,
+                      const Series& messages) {
     const Series& faster = gets.median() > messages.median() ? gets : messages;
     result["fetch_mb_s"] = ours.json();
     result["mpi_get_mb_s"] = gets.json();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "comm/brisk_waiting.hpp"
 #include "comm/mpi_error.hpp"
 #include "forebay/error.hpp"
 
@@ -71,13 +70,14 @@ void MpiOneSidedReader::begin_batch() {
   tell_owners(kBegin);
 }
 
+// Rests stay short for as long as something comes: most libraries move data only when asked.
 void MpiOneSidedReader::wait_for_markers(const WaitPolicy& policy) {
   const std::string what = fmt::format("samples of rank {}{}", batch_->owners.front(),
                                        batch_->owners.size() > 1 ? " and others" : "");
   auto& markers = batch_->markers;
   std::vector<int> which(markers.size());
   for (;;) {
-    BriskWaiting waiting(policy, what);
+    Waiting waiting(policy, what);
     for (int count = 0; count == 0;) {
       check_mpi(MPI_Testsome(static_cast<int>(markers.size()), markers.data(), &count, which.data(),
                              MPI_STATUSES_IGNORE),
