@@ -126,7 +126,7 @@ void add_engine_flags(CLI::App& command, SyncBenchOptions& options) {
   command.add_option("--gs-every", engine.gs_every, "Cycles between agreements of gs (default 1)")
       ->check(CLI::Range(1, 1'000'000));
   add_bytes(command, "fusion",
-            "Largest fused transfer (default 64MiB; topo: an eighth of all but giants; 0: none are fused)",
+            "Largest fused transfer (default 64MiB; topo: an eighth of all; 0: none are fused)",
             engine.fusion_bytes);
   command.add_option("--cache", engine.cache_capacity, "Response cache, in tensors (default 1024)");
   command
