@@ -6,7 +6,7 @@ import os
 import statistics
 import subprocess
 
-_STRATEGIES = ("blocking", "negotiate", "gs", "nbcs", "scp", "topo", "scp-topo")
+_STRATEGIES = ("blocking", "negotiate", "gs", "nbcs", "scp", "topo", "scp-topo", "servers")
 
 
 @dataclasses.dataclass(frozen=True)

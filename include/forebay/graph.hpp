@@ -112,7 +112,7 @@ struct TransferPlan {
 
 /// Plans the transfers that `fetches` need, or all of the graph where there are none. A tensor
 /// larger than `fusion_bytes` has a buffer of its own; 0: every tensor has; none given: an eighth
-/// of all bytes, so that the first move while the last are computed, between 256 KiB and 64 MiB.
+/// of all bytes, without tensors longer than that, within 256 KiB and 64 MiB: the first move early.
 /// Throws usage: a circle anywhere in the graph (naming its nodes), a fetch that does not exist.
 /// Takes O(V + E) and a sort of the transfers. Local; equal on all ranks for equal arguments.
 TransferPlan plan_transfers(const Graph& graph, std::span<const std::string> fetches,

@@ -169,16 +169,23 @@ class Packing {
 };
 
 /// A buffer moves when all of its tensors are there. Many short ones overlap best with what
-/// computes the next tensors, but each costs ranks a meeting.
+/// computes the next tensors, but each costs ranks a meeting. A tensor that is longer than an
+/// eighth of all moves alone: only what is left counts, or the tensors behind one giant would all
+/// wait in the last buffer, for the last of them.
 std::uint64_t choose_fusion(const Graph& graph, std::span<const std::uint32_t> order) {
   constexpr std::uint64_t kBuffers = 8;
   constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
-  std::uint64_t bytes = 0;
-  for (const std::uint32_t node : order) {
-    if (graph.nodes()[node].collective) bytes += bytes_of(graph.nodes()[node]);
-  }
-  return std::clamp(bytes / kBuffers, kLeast, kMost);
+  const auto bytes_up_to = [&](std::uint64_t longest) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t node : order) {
+      const GraphNode& what = graph.nodes()[node];
+      if (what.collective && bytes_of(what) <= longest) bytes += bytes_of(what);
+    }
+    return bytes;
+  };
+  const std::uint64_t alone = bytes_up_to(UINT64_MAX) / kBuffers;
+  return std::clamp(bytes_up_to(alone) / kBuffers, kLeast, kMost);
 }
 
 std::uint64_t digest_of_plan(const TransferPlan& plan) {

@@ -23,6 +23,9 @@ constexpr std::chrono::milliseconds kShortestLook{50};
 constexpr std::chrono::milliseconds kLongestLook{250};
 /// Between two looks for the letters of ranks that leave the plan, too.
 constexpr std::chrono::microseconds kLeavingLook{100};
+/// A look for letters asks MPI once for every rank. While a plan is followed there hardly ever are
+/// any, and a thread that waits for a sum looks often.
+constexpr std::chrono::milliseconds kFollowingLook{1};
 
 std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
@@ -79,9 +82,16 @@ bool Topo::end_step() { return intake_.end_step(); }
 
 Agreement::Rest Topo::step() {
   intake_.reclaim();
-  for (const Letter& letter : mail_.receive(epoch_)) take(letter);
+  read_mail();
   if (exit_ != nullptr) return leave_on();
   return run_ != nullptr ? follow() : negotiate();
+}
+
+void Topo::read_mail() {
+  const std::int64_t now = now_ns();
+  if (run_ != nullptr && exit_ == nullptr && now < next_mail_ns_) return;
+  next_mail_ns_ = now + ns(kFollowingLook);
+  for (const Letter& letter : mail_.receive(epoch_)) take(letter);
 }
 
 void Topo::take(const Letter& letter) {

@@ -86,6 +86,7 @@ class Topo final : public Agreement {
   // Leaving.
   Rest leave_on();
 
+  void read_mail();
   void take(const Letter& letter);
   Table wanted() const;
   void compare(const Graph& graph, std::span<const std::string> fetches) const;
@@ -110,6 +111,7 @@ class Topo final : public Agreement {
   std::unique_ptr<PlanExit> exit_;
   std::uint64_t moved_mark_ = 0;
   std::int64_t moved_ns_ = 0;
+  std::int64_t next_mail_ns_ = 0;  ///< while a plan is followed
   std::chrono::nanoseconds patience_;
 
   // Between callers of use_graph() and the progress thread.

@@ -106,6 +106,17 @@ TEST(Plan, FusesAnEighthWhereNoThresholdIsGiven) {
   EXPECT_THAT(plan_transfers(small, {}, {}).buffers, SizeIs(1));
 }
 
+TEST(Plan, GiantsDoNotMakeOthersWaitForEachOther) {
+  Graph graph;
+  constexpr std::uint64_t kMega = std::uint64_t{1} << 18;  // floats of 1 MiB
+  graph.add(allreduce("giant", 100 * kMega));
+  for (int i = 0; i < 8; ++i) graph.add(allreduce("small" + std::to_string(i), kMega));
+  // An eighth of all would be 13 MiB.
+  const TransferPlan plan = plan_transfers(graph, {}, {});
+  EXPECT_THAT(plan.buffers, SizeIs(9));
+  EXPECT_THAT(plan.buffers, Each(SizeIs(1)));
+}
+
 TEST(Plan, FusesAcrossTensorsOfOtherTypes) {
   Graph graph;
   graph.add(allreduce("a"));
