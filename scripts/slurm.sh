@@ -26,11 +26,13 @@ chmod 755 "$folder" # munged wants its socket where everybody may look
 mkdir "$folder/state" "$folder/spool"
 daemons=()
 
+# shellcheck disable=SC2317 # called by the trap
 end() {
   local pid
   # Not to leave a step behind, which would go on without its daemons.
   if [ "${ready:-}" ]; then
     scancel --user="$user" 2>/dev/null || true
+    # shellcheck disable=SC2016 # expanded at each try
     within 10 eval '[ -z "$(squeue --noheader)" ]' || true
   fi
   for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null || true; done

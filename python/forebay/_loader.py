@@ -6,11 +6,11 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Optional, Union
 
+from . import _options
 from ._batch import Batch, Field
 from ._content import Content, Step
 from ._dataset import DatasetLike, resolve
 from ._errors import UserCodeError, usage
-from ._options import check_choices, loader_options, pipeline_options, share_node, whole_number
 from ._pipelines import Pipelines
 from ._ranks import Ranks, RanksLike, close_at_exit, failing_together, find_ranks
 from ._samples import Collate, Decode, SampleCode, Transform
@@ -99,7 +99,9 @@ class Loader:
             self._source = resolve(dataset)
             self._device = device
             self._strided = order == "strided"
-            check_choices(decode, order, end, on_error, ids)
+            _options.check_choices(decode, order, end, on_error, ids)
+            _options.check_functions(transform, collate)
+            _options.check_options(options, memory)
             user_decode = decode if callable(decode) else None
             user_transform = transform if callable(transform) else None
             self._content = Content(
@@ -109,7 +111,7 @@ class Loader:
                 keys,
                 seeds,
             )
-            named = pipeline_options(
+            named = _options.pipeline_options(
                 self._ranks,
                 batch_size,
                 global_batch_size,
@@ -122,14 +124,12 @@ class Loader:
                 described=self._source.options,
                 options={"seed": seed, "strategy": strategy, "buffers": buffers, **options},
             )
-            self._options = loader_options(named, ids)
-            share_node(self._options, self._ranks.strangers)
+            self._options = _options.loader_options(named, ids)
+            _options.share_node(self._options, self._ranks.strangers)
         self._pipelines = Pipelines(
             self._ranks, self._source.path, self._options, self._strided, self._content.describe
         )
         close_at_exit(self)
-
-    # For the training loop.
 
     def __iter__(self) -> Iterator[Any]:
         """What is left of a resumed epoch, else a whole new epoch.
@@ -171,7 +171,7 @@ class Loader:
 
         Not needed: each epoch is a new one anyway.
         """
-        epoch = whole_number("epoch", epoch, 0)
+        epoch = _options.whole_number("epoch", epoch, 0)
         if self._strided and epoch != 0:
             raise usage("the strided order goes on over the ends of epochs", "drop set_epoch")
         self._pipelines.asked = epoch
@@ -197,8 +197,11 @@ class Loader:
         with failing_together(self._ranks):
             if not isinstance(state, Mapping) or state.get("forebay") != _STATE_VERSION:
                 raise usage("this is no state of a loader", "give what state_dict() has returned")
-            self._pipelines.check(state.get("state"))
-        self._pipelines.resume(state.get("state"), state.get("epoch"))
+            inner, asked = state.get("state"), state.get("epoch")
+            if asked is not None:
+                asked = _options.whole_number("the state's epoch", asked, 0)
+            self._pipelines.check(inner)
+        self._pipelines.resume(inner, asked)
 
     def stats(self) -> dict[str, Any]:
         """This rank's figures: where time went, what was read, and whether training waited.

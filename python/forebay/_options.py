@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core
@@ -29,22 +31,41 @@ def text_of(value: Any) -> str:
 def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
     """Options of the C++ loader: ``stage_bytes=...`` is ``--stage-bytes``; None: the default."""
     options = _core.LoaderOptions()
+    known = option_help()
     for name, value in values.items():
+        if name.replace("-", "_") not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise usage(
+                f"there is no option {name!r}", f"{meant}forebay.option_help() has the names"
+            )
         if value is not None:
             options.set(name.replace("_", "-"), text_of(value))
     if ids is not None:
-        import numpy as np
-
-        numbers = np.asarray(ids)
-        if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
-            raise usage("ids are no list of whole numbers", "give sample ids from 0")
-        options.set_ids(np.ascontiguousarray(numbers, dtype=np.int64))
+        options.set_ids(_sample_ids(ids))
     return options
+
+
+def _sample_ids(ids: Any) -> Any:
+    import numpy as np
+
+    try:
+        numbers = np.asarray(ids)
+    except ValueError:  # lists of different lengths
+        numbers = np.empty(0, object)
+    whole = np.issubdtype(numbers.dtype, np.integer) or numbers.shape == (0,)
+    if numbers.ndim != 1 or not whole or numbers.dtype == object:
+        raise usage("ids are no list of whole numbers", "give sample ids from 0")
+    if numbers.size and numbers.min() < 0:
+        raise usage(f"{numbers.min()} among the ids is no sample", "give sample ids from 0")
+    return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
 def whole_number(name: str, number: Any, least: int) -> int:
     """``number`` as an int; NumPy's count too. Raises UsageError."""
     try:
+        if isinstance(number, bool):
+            raise TypeError
         whole = operator.index(number)
     except TypeError:
         raise usage(f"{name} is {number!r}", "give a whole number") from None
@@ -69,6 +90,31 @@ def share_node(options: Any, processes: int) -> None:
     options.stage_bytes //= processes
     if options.decode_threads == 0:
         options.decode_threads = cores_of(processes)
+
+
+# Arguments of Loader that are options of another name, or none of one process's own.
+_ARGUMENTS = {
+    "batch": "batch_size or global_batch_size",
+    "shard": "ranks=(rank, size)",
+    "list": "ids",
+    "stage_bytes": "memory",
+}
+
+
+def check_options(options: Iterable[str], memory: Any) -> None:
+    """Raises UsageError for options that say what an argument says."""
+    for name in options:
+        same = _ARGUMENTS.get(name.replace("-", "_"))
+        if same is not None and (same != "memory" or memory is not None):
+            raise usage(f"{name} is not given so", f"give {same}")
+
+
+def check_functions(transform: Any, collate: Any) -> None:
+    """Raises UsageError for what is no function."""
+    if transform is not None and not isinstance(transform, str) and not callable(transform):
+        raise usage(f"transform is {transform!r}", "give None, text, or a function")
+    if collate is not None and not callable(collate):
+        raise usage(f"collate is {collate!r}", "give None or a function")
 
 
 def check_choices(decode: Any, order: str, end: str, on_error: str, ids: Any) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core
-from ._errors import Error
+from ._errors import Error, usage
 from ._ranks import Ranks
 
 
@@ -111,8 +111,15 @@ class Pipelines:
 
     def check(self, state: Optional[Any]) -> None:
         """Raises what resuming from ``state`` would raise on this rank."""
-        if state is not None:
-            _core.resume_options(json.dumps(state), self._options, self._ranks.size)
+        if state is None:
+            return
+        try:
+            text = json.dumps(state)
+        except (TypeError, ValueError) as error:
+            raise usage(
+                f"this is no saved state: {error}", "give what state_dict() has returned"
+            ) from None
+        _core.resume_options(text, self._options, self._ranks.size)
 
     def resume(self, state: Optional[Any], asked: Optional[int]) -> None:
         """Goes on where ``state`` was taken. Where that fails, nothing has changed."""

@@ -198,7 +198,7 @@ def find_ranks(ranks: RanksLike = None) -> Ranks:
         return _named(ranks)
     if isinstance(ranks, tuple):
         rank, size = ranks if len(ranks) == 2 else (-1, 0)
-        if not 0 <= rank < size:
+        if not all(isinstance(each, int) for each in (rank, size)) or not 0 <= rank < size:
             raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
         place = find_place()
         on_node = 1 if place is None else place.on_node

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from ._errors import Error, UserCodeError, usage
+from ._errors import Error, UserCodeError
+from ._options import whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +38,11 @@ class SampleCode:
         skip: bool,
         threads: int,
     ) -> None:
-        if threads < 0:
-            raise usage(f"threads is {threads}", "give 0 for the caller's thread, or more")
         self._decode = decode
         self._transform = transform
         self._collate = collate
         self._skip = skip
-        self._threads = threads
+        self._threads = whole_number("threads", threads, 0)  # 0: the caller's
         self._pool: Optional[ThreadPoolExecutor] = None
         self._names: tuple[str, ...] = ()  # of the fields, once a batch has had some
         self.skipped: dict[int, tuple[int, str, str]] = {}

@@ -14,6 +14,7 @@ _ARGUMENTS = {
     "codec bytes": "decode=False",
 }
 # Between quotes are commands for the shell, which stay.
+_NAMED = re.compile(r"[a-z]+(?:-[a-z]+)*(?=: )")
 _FLAG = re.compile(r"'[^']*'|(?<![\w-])--(codec bytes\b|[a-z]+(?:-[a-z]+)*)")
 
 
@@ -32,5 +33,11 @@ def _argument(found: re.Match[str]) -> str:
 
 
 def for_python(text: str) -> str:
-    """``text`` with Python's names of options: ``--gap-bytes`` is ``gap_bytes``."""
+    """``text`` with Python's names of options: ``--gap-bytes`` is ``gap_bytes``.
+
+    An option's name may also begin it: ``stage-bytes: '5x' has an unknown unit``.
+    """
+    named = _NAMED.match(text)
+    if named is not None and named[0] in _options():
+        text = _ARGUMENTS.get(named[0], named[0].replace("-", "_")) + text[named.end() :]
     return _FLAG.sub(_argument, text) if "--" in text else text

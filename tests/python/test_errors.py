@@ -46,3 +46,43 @@ def test_remedies_name_arguments(numbers, options, told):
         forebay.Loader(numbers, **{"batch_size": 4, "decode": False, **options})
     assert "--" not in str(caught.value)
     assert "--" not in caught.value.remedy + caught.value.happened
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"batch": 3}, "give batch_size"),
+        ({"shard": "0/2"}, "give ranks"),
+        ({"list": "ids.txt"}, "give ids"),
+        ({"memory": "1GiB", "stage_bytes": "1GiB"}, "give memory"),
+        ({"memory": "lots"}, "^memory: 'lots'"),
+        ({"stagedbytes": 1}, "did you mean stage_bytes"),
+        ({"batch_size": True}, "whole number"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"threads": -1}, "threads is -1"),
+        ({"transform": 3}, "transform is 3"),
+        ({"collate": "stack"}, "collate is 'stack'"),
+        ({"ranks": ("0", "2")}, "ranks is"),
+        ({"ranks": (0.5, 2)}, "ranks is"),
+        ({"order": "listed", "ids": [[1, 2], [3]]}, "no list of whole numbers"),
+        ({"order": "listed", "ids": [3, -7]}, "-7 among the ids"),
+        ({"order": "listed", "ids": [3, 1000]}, "sample 1000"),
+    ],
+)
+def test_wrong_arguments_are_told(numbers, arguments, told):
+    with pytest.raises(forebay.UsageError, match=told):
+        forebay.Loader(numbers, **{"batch_size": 4, "decode": False, **arguments})
+
+
+def test_wrong_states_are_told_and_change_nothing(numbers):
+    loader = forebay.Loader(numbers, batch_size=4, decode=False)
+    good = loader.state_dict()
+    expected = [batch["sample"].tolist() for batch in loader]
+    for wrong in (
+        None, {}, [1], {**good, "epoch": "x"}, {**good, "epoch": -1}, {**good, "state": "abc"},
+        {**good, "state": {}}, {**good, "state": {1, 2}}, {**good, "state": {"x": float("nan")}},
+    ):  # fmt: skip
+        loader = forebay.Loader(numbers, batch_size=4, decode=False)
+        with pytest.raises(forebay.UsageError, match="state"):
+            loader.load_state_dict(wrong)
+        assert [batch["sample"].tolist() for batch in loader] == expected
