@@ -13,8 +13,8 @@
 namespace forebay {
 namespace {
 
-// Keeps one input from asking for hundreds of megabytes or a million chunks; larger samples take the
-// same paths.
+// Keeps one input from asking for hundreds of megabytes or a million chunks; larger samples take
+// the same paths.
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
 void require(bool condition) {
