@@ -12,7 +12,7 @@ packages="
   zlib1g-dev libzstd-dev liburing-dev libhdf5-dev libaec-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils
   clang libclang-rt-dev clang-format clang-tidy
-  libtorch-dev dataset-fashion-mnist
+  libtorch-dev libopenblas0-openmp dataset-fashion-mnist
   libfuse3-dev fuse3
   python3 python3-numpy python3-h5py python3-matplotlib
   python3-dev python3-venv python3-pip python3-torch python3-lmdb python3-mpi4py python3-pil
