@@ -12,6 +12,7 @@
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/posix_shared_memory.hpp"
+#include "core/copy_values.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -131,12 +132,12 @@ void MpiCommunicator::barrier() {
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
   in_pieces(data, [&](std::span<std::byte> piece) {
     const auto room = working(piece.size());
-    if (rank_ == root) std::ranges::copy(piece, room.begin());
+    if (rank_ == root) copy_values(piece, room);
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibcast(room.data(), count_of(room), MPI_BYTE, root, comm_, &request),
               "MPI_Ibcast");
     wait(request, "a broadcast");
-    if (rank_ != root) std::ranges::copy(room, piece.begin());
+    if (rank_ != root) copy_values(room, piece);
   });
 }
 
@@ -147,13 +148,13 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
   const auto room = working(mine.size() + all.size());
   const auto sent = room.first(mine.size());
   const auto received = room.subspan(mine.size());
-  std::ranges::copy(mine, sent.begin());
+  copy_values(mine, sent);
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallgather(sent.data(), count_of(sent), MPI_BYTE, received.data(), count_of(sent),
                            MPI_BYTE, comm_, &request),
             "MPI_Iallgather");
   wait(request, "gathering");
-  std::ranges::copy(received, all.begin());
+  copy_values(received, all);
 }
 
 std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes) {
@@ -164,7 +165,7 @@ std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes
     check_mpi(MPI_Irecv(room.data(), count_of(room), MPI_BYTE, from, kGatherTag, comm_, &request),
               "MPI_Irecv");
     wait(request, "receiving");
-    std::ranges::copy(room, piece.begin());
+    copy_values(room, piece);
   });
   return data;
 }
@@ -172,7 +173,7 @@ std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes
 void MpiCommunicator::send_part(int to, std::span<const std::byte> data) {
   in_pieces(data, [&](std::span<const std::byte> piece) {
     const auto room = working(piece.size());
-    std::ranges::copy(piece, room.begin());
+    copy_values(piece, room);
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Isend(room.data(), count_of(room), MPI_BYTE, to, kGatherTag, comm_, &request),
               "MPI_Isend");

@@ -9,6 +9,7 @@
 
 #include "comm/brisk_waiting.hpp"
 #include "comm/mpi_error.hpp"
+#include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
 
@@ -264,10 +265,11 @@ void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
   };
   if (packed_bytes > 0) {
     answer.packed = leaving_.take(packed_bytes);
-    std::byte* to = answer.packed.data();
+    std::span<std::byte> to = answer.packed;
     for (const AskedPiece& piece : pieces) {
       if (!is_packed(piece.bytes)) continue;
-      to = std::ranges::copy(mine_.subspan(piece.offset, piece.bytes), to).out;
+      copy_values(mine_.subspan(piece.offset, piece.bytes), to);
+      to = to.subspan(piece.bytes);
     }
     send(std::span(answer.packed).first(packed_bytes));
   }

@@ -1,6 +1,6 @@
 #include "read/kept_extents.hpp"
 
-#include <cstring>
+#include "core/copy_values.hpp"
 
 namespace forebay {
 
@@ -22,7 +22,7 @@ void KeptExtents::keep(const Extent& extent, std::span<const std::byte> bytes) {
   Kept& kept = found->second;
   if (kept.bytes) return;
   kept.bytes = std::make_unique<std::byte[]>(bytes.size());
-  if (!bytes.empty()) std::memcpy(kept.bytes.get(), bytes.data(), bytes.size());
+  copy_values(bytes, std::span(kept.bytes.get(), bytes.size()));
 }
 
 void KeptExtents::forget_promises() {

@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "core/copy_values.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -142,8 +143,8 @@ void Stage::append(int root, std::uint64_t window, std::uint64_t entry, std::uin
                    std::span<const std::byte> key, std::span<const std::byte> value) {
   const std::uint64_t offset = advance(root, window, value.size() + key.size(), kAlignment);
   std::byte* place = base_ + data_offset_ + offset;
-  if (!value.empty()) std::memcpy(place, value.data(), value.size());
-  if (!key.empty()) std::memcpy(place + value.size(), key.data(), key.size());
+  copy_values(value, std::span(place, value.size()));
+  copy_values(key, std::span(place + value.size(), key.size()));
   entries(window)[entry] = {offset, value.size(), sample, offset + value.size(), key.size()};
 }
 
@@ -154,7 +155,7 @@ std::span<std::byte> Stage::take(int root, std::uint64_t window, std::uint64_t b
 std::span<const std::byte> Stage::copy(int root, std::uint64_t window,
                                        std::span<const std::byte> bytes) {
   std::byte* place = base_ + data_offset_ + advance(root, window, bytes.size(), kAlignment);
-  if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+  copy_values(bytes, std::span(place, bytes.size()));
   return {place, bytes.size()};
 }
 

@@ -1,10 +1,10 @@
 #include "storage/memory_file.hpp"
 
-#include <cstring>
 #include <functional>
 #include <string_view>
 #include <utility>
 
+#include "core/copy_values.hpp"
 #include "storage/file_error.hpp"
 
 namespace forebay {
@@ -16,7 +16,7 @@ void MemoryFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   if (out.size() > bytes_->size() || offset > bytes_->size() - out.size()) {
     throw end_of_file_error(name_, offset, out.size(), bytes_->size());
   }
-  if (!out.empty()) std::memcpy(out.data(), bytes_->data() + offset, out.size());
+  copy_values(std::span(*bytes_).subspan(offset, out.size()), out);
 }
 
 FileFingerprint MemoryFile::fingerprint() const {

@@ -1,8 +1,8 @@
 #include "storage/mmap_bulk_reader.hpp"
 
-#include <cstring>
 #include <utility>
 
+#include "core/copy_values.hpp"
 #include "forebay/error.hpp"
 #include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
@@ -49,10 +49,7 @@ void MmapBulkReader::copy(const ReadRequest& request) {
   if (end > mapped.size()) {
     file->read(offset, request.into);
   } else {
-    // Not std::ranges::copy, which GCC 12 makes a loop over bytes of.
-    if (!request.into.empty()) {
-      std::memcpy(request.into.data(), mapped.data() + offset, request.into.size());
-    }
+    copy_values(mapped.subspan(offset, request.into.size()), request.into);
     file->check();
     // A cut inside a page does not fault: the rest of that page reads as zeros.
     const std::uint64_t size = file->size();

@@ -1,4 +1,5 @@
 #include "train/server_sync.hpp"
+#include "core/copy_values.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -41,7 +42,7 @@ class ServerSync final : public GradientSync {
     statistics_.bytes += network_.gradients().size_bytes();
     servers_.pull(network_.parameters(), told_);
     // Ranks that are not in step go on with running statistics and losses of their own.
-    if (!stale_ && told_.back() > 0) std::ranges::copy(told_, network_.tail().begin());
+    if (!stale_ && told_.back() > 0) copy_values(told_, network_.tail());
   }
   void meet() override {
     servers_.flush(network_.parameters(), told_);
@@ -76,7 +77,7 @@ class ServerSync final : public GradientSync {
 
   /// By the progress thread of a server.
   void update(const ShardUpdate& shard) {
-    std::ranges::copy(shard.added, shard.told.begin());
+    copy_values(shard.added, shard.told);
     const float samples = shard.added.back();
     // What is no number goes on to the workers, which then stop.
     if (samples == 0) return;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/copy_values.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "train/trainer.hpp"
@@ -143,7 +144,7 @@ std::uint64_t Trainer::exchange() {
     multiply(network_->statistics(), 1 / all_samples);
     network_->loss() /= all_samples;
   } else {
-    std::ranges::copy(statistics, network_->statistics().begin());
+    copy_values(statistics, network_->statistics());
   }
   return static_cast<std::uint64_t>(all_samples);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/copy_values.hpp"
 #include "forebay/error.hpp"
 #include "format/hdf5/checksum.hpp"
 #include "format/hdf5/szip.hpp"
@@ -63,7 +64,7 @@ void unshuffle(std::span<const std::byte> in, std::size_t width, std::span<std::
     for (std::size_t i = 0; i < count; ++i) to[i * width] = from[i];
   }
   const std::size_t whole = count * width;
-  std::ranges::copy(in.subspan(whole), out.subspan(whole).begin());
+  copy_values(in.subspan(whole), out.subspan(whole));
 }
 
 /// Where the next filter may write: never the vector that its input lies in.

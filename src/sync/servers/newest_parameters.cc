@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/copy_values.hpp"
 #include "sync/servers/clocked_sum.hpp"
 
 namespace forebay {
@@ -22,9 +23,8 @@ void NewestParameters::take(const ServerLetter& letter) {
   Shard& shard = shards_[head.shard];
   require_length(letter, shard.where.count + told_.size());
   const std::span<const float> numbers = letter.numbers();
-  std::ranges::copy(numbers.first(shard.where.count),
-                    parameters_.begin() + static_cast<std::ptrdiff_t>(shard.where.first));
-  if (head.shard == 0) std::ranges::copy(numbers.subspan(shard.where.count), told_.begin());
+  copy_values(numbers.first(shard.where.count), std::span(parameters_).subspan(shard.where.first));
+  if (head.shard == 0) copy_values(numbers.subspan(shard.where.count), told_);
   shard.version = head.clock;
   if (head.kind == ServerLetterKind::last) ++last_;
   changed_.notify_all();
@@ -71,8 +71,8 @@ bool NewestParameters::wait_for_last(std::chrono::milliseconds limit, std::uint6
 
 std::uint64_t NewestParameters::copy(std::span<float> parameters, std::span<float> told) const {
   const std::lock_guard lock(mutex_);
-  std::ranges::copy(parameters_, parameters.begin());
-  std::ranges::copy(told_, told.begin());
+  copy_values(parameters_, parameters);
+  copy_values(told_, told);
   return lowest();
 }
 
