@@ -74,11 +74,18 @@ class Inspect(CommandTest):
         self.assertIn("records", self.succeed("inspect", self.path("empty")))
 
     def test_first_values_that_cannot_be_decoded_are_reported(self):
-        write_records(self.path("set"), datums(3, r0=b""))
-        report = self.succeed_json("inspect", self.path("set"))
+        write_records(self.path("set"), datums(3, r0=b"\xff\xff"))
+        report = self.succeed_json("inspect", self.path("set"), "--codec", "datum")
         self.assertEqual(report["schema"], "")
-        self.assertIn("empty", report["fields_problem"])
         self.assertIn("00000000", report["fields_problem"])
+
+    def test_empty_first_values_say_nothing_of_the_others(self):
+        write_records(self.path("some"), datums(3, r0=b""))
+        self.assertEqual(self.succeed_json("inspect", self.path("some"))["codec"], "datum")
+        write_records(self.path("all"), [(b"%d" % i, b"") for i in range(3)])
+        report = self.succeed_json("inspect", self.path("all"))
+        self.assertEqual(report["codec"], "bytes")
+        self.assertNotIn("fields_problem", report)
 
     def test_nothing_is_written_beside_the_data(self):
         write_records(self.path("set"), datums(3))

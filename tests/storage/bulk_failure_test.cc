@@ -53,10 +53,12 @@ class MappingPastTheEnd {
 
 class BulkFailureTest : public ::testing::Test {
  protected:
-  /// The error of reading the whole file in pieces of 1000.
-  Error error_of_reading(BulkReader& reader) {
+  void read_whole(BulkReader& reader) {
     const ReadRequest request{0, memory_};
-    return error_from([&] { reader.read({&request, 1}, [](std::size_t) {}); });
+    reader.read({&request, 1}, [](std::size_t) {});
+  }
+  Error error_of_reading(BulkReader& reader) {
+    return error_from([&] { read_whole(reader); });
   }
 
   std::vector<std::byte> bytes_ = counting_bytes(100'000);
@@ -84,7 +86,7 @@ TEST_F(BulkFailureTest, PreadReportsDeviceErrorsShortReadsAndCuts) {
 TEST_F(BulkFailureTest, MmapReportsFaultsBeforeDone) {
   const auto failing = std::make_shared<FailingFile>(file_);
   const auto reader = make_bulk_reader(failing, Engine::mmap, {});
-  EXPECT_EQ(error_of_reading(*reader).happened(), "no error was thrown");
+  EXPECT_NO_THROW(read_whole(*reader));
   failing->fault_map_at(50'000);
   const ReadRequest request{0, memory_};
   const Error error = error_from([&] {
@@ -223,7 +225,7 @@ TEST_F(BulkFailureTest, SlowButSteadyAnswersAreNoStall) {
   };
   const auto reader = make_bulk_reader(std::make_shared<SlowFile>(file_), Engine::pread,
                                        {.depth = 1, .request_bytes = 10'000, .timeout = 100ms});
-  EXPECT_EQ(error_of_reading(*reader).happened(), "no error was thrown");
+  EXPECT_NO_THROW(read_whole(*reader));
   EXPECT_EQ(memory_, bytes_);
 }
 
