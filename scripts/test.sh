@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests that every change must pass: `make test`. Some 35 minutes on 2 cores from nothing.
+# The tests that every change must pass: `make test`. Some 30 minutes on 2 cores from nothing.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/stages.sh
