@@ -47,7 +47,7 @@ class Trace;
 
 /// One sample of a batch. The spans point into the stage, or into the batch where a batch is longer
 /// than all buffers; of decoded batches perhaps into the mapped file, which was checked for changes
-/// after it was decoded, and is not again.
+/// after it was decoded: see Batch::check_unchanged().
 struct Sample {
   std::uint64_t id = 0;      ///< 0..N-1
   std::uint64_t global = 0;  ///< position in the order, as if no run had been resumed
@@ -110,6 +110,11 @@ class Batch {
   /// that does not exist.
   std::span<const std::byte> field(std::size_t index) const;
   std::span<const std::byte> field(std::string_view name) const;
+  /// For who uses keys and values of samples() although the batch came decoded: asked afterwards,
+  /// throws changed or io, on all ranks, when they may have been other bytes than those that were
+  /// read. What field() gives needs no such question. Before release(), while the loader lives;
+  /// else usage. Local and cheap.
+  void check_unchanged() const;
   void release();
   /// Keeps what field() points to as long as the result lives, also past release() and the loader:
   /// for arrays that others own. Null where the batch did not come decoded.

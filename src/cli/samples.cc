@@ -113,6 +113,7 @@ std::string lines_of(const Loader& loader, const Batch& batch, int rank, bool de
     lines +=
         sample_line(sample, batch.iteration(), rank, decoded ? &fields : nullptr, loader.parts());
   }
+  batch.check_unchanged();
   return lines;
 }
 

@@ -44,6 +44,11 @@ std::span<const std::byte> Batch::field(std::string_view name) const {
   return arrays().field(name);
 }
 
+void Batch::check_unchanged() const {
+  if (!pipeline_) throw Error(ErrorKind::usage, "the batch was released");
+  pipeline_->check_in_place();
+}
+
 const DecodedArrays& Batch::arrays() const {
   if (arrays_) return *arrays_;
   throw Error(ErrorKind::usage,

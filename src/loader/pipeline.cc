@@ -181,6 +181,20 @@ void Pipeline::decode(std::span<const Sample> samples,
     require_room(samples.size(), fields);
     for (std::size_t i = 0; i < samples.size(); ++i) decode_one(samples[i], i, fields);
   } catch (const Error& error) {
+    check_in_place();  // what has changed looks damaged
+    fail_everywhere(error);
+  }
+  check_in_place();
+}
+
+void Pipeline::check_in_place() {
+  if (closed_) {
+    throw Error(ErrorKind::usage, "nobody watches the data set any more: the loader was closed",
+                "check samples before closing the loader", {.file = path_});
+  }
+  try {
+    data_->check_in_place();
+  } catch (const Error& error) {
     fail_everywhere(error);
   }
 }

@@ -50,6 +50,8 @@ class Pipeline : private BatchSource {
   std::optional<Delivery> next();
   void release(std::uint64_t iteration);
   void decode(std::span<const Sample> samples, std::span<const std::span<std::byte>> fields);
+  /// Fails everywhere when samples that were delivered may have changed since.
+  void check_in_place();
   /// Ends the helper threads and lets the other ranks go on without this one. Idempotent, local.
   /// Who overrides it calls it in its own destructor too.
   virtual void close();
@@ -101,7 +103,7 @@ class Pipeline : private BatchSource {
   /// The reading thread of this rank has started. Fails on all ranks together.
   virtual void started() {}
   /// Whether entries of the stage may point at a mapped file: nobody else uses it, and batches are
-  /// decoded, that is copied, and then checked.
+  /// decoded, that is copied, and then checked; who uses more of them asks check_in_place().
   bool may_use_in_place() const { return options_.decode && group_->size() == 1; }
   /// What a reader has to know of the order, beside its list.
   virtual void complete(ReaderSite& site) const = 0;

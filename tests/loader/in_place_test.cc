@@ -10,6 +10,7 @@
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "tests/support/counting_source.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/page_cache.hpp"
 #include "tests/support/scale.hpp"
@@ -192,6 +193,49 @@ TEST(InPlace, AFileThatIsCutIsAnErrorAndNoWrongSample) {
       EXPECT_THAT(error.kind(), testing::AnyOf(ErrorKind::io, ErrorKind::changed)) << error.what();
     }
   }
+}
+
+/// What is used of samples, not of fields, is asked for afterwards.
+TEST(InPlace, SamplesOfABatchThatCameBeforeTheCutAreNotTrusted) {
+  const TemporaryFolder folder;
+  const InPlaceData data(folder.file("data"), LmdbBuilder().in_order(600).values(9000), 9000);
+  if (!test::bring_into_page_cache(data.file())) GTEST_SKIP() << "the system does not tell";
+  for (const bool again : {false, true}) {
+    LoaderOptions options = shuffled(16, 0);
+    Loader loader = data.open(self_communicator(), options);
+    const auto batch = loader.next();
+    data.expect_right(*batch);
+    batch->check_unchanged();
+    std::vector<std::byte> values(batch->samples().size() * data.value_bytes());
+    const std::vector<std::span<std::byte>> fields{values};
+    loader.decode(*batch, fields);
+    data.expect_right(batch->samples(), values);
+    const std::string copy = data.file() + ".copy";
+    std::filesystem::copy_file(data.file(), copy,
+                               std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(data.file(), std::filesystem::file_size(data.file()) / 3 + 100);
+    const Error error = test::error_from([&] {
+      if (again) return loader.decode(*batch, fields);
+      batch->check_unchanged();
+    });
+    EXPECT_THAT(error.kind(), testing::AnyOf(ErrorKind::io, ErrorKind::changed)) << error.what();
+    EXPECT_THROW(static_cast<void>(loader.next()), Error) << "on all ranks";
+    std::filesystem::copy_file(copy, data.file(),
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+}
+
+TEST(InPlace, NobodyIsToldOfSamplesOnceTheLoaderIsClosed) {
+  const TemporaryFolder folder;
+  const InPlaceData data(folder.file("data"), LmdbBuilder().in_order(100).values(5000), 5000);
+  std::optional<Batch> batch;
+  {
+    Loader loader = data.open(self_communicator(), shuffled(32, 0));
+    batch = loader.next();
+  }
+  EXPECT_EQ(test::error_from([&] { batch->check_unchanged(); }).kind(), ErrorKind::usage);
+  batch->release();
+  EXPECT_EQ(test::error_from([&] { batch->check_unchanged(); }).kind(), ErrorKind::usage);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 """Errors speak of Python's arguments, not of the command line's."""
 
+import os
+
 import forebay
 import pytest
+from conftest import write_lmdb
 from forebay._wording import for_python
 
 
@@ -86,3 +89,16 @@ def test_wrong_states_are_told_and_change_nothing(numbers):
         with pytest.raises(forebay.UsageError, match="state"):
             loader.load_state_dict(wrong)
         assert [batch["sample"].tolist() for batch in loader] == expected
+
+
+def test_stored_values_of_a_file_that_was_cut_are_an_error(tmp_path):
+    """Batches that were ready before have their values where the file had them."""
+    content = {f"{i:06d}".encode(): bytes([1 + i % 255]) * 9000 for i in range(600)}
+    path = write_lmdb(tmp_path / "cut.lmdb", content.items())
+    loader = forebay.Loader(path, 8, keys=True, order="sequential", decode_ahead=8)
+    with loader, pytest.raises(forebay.Error):
+        for number, batch in enumerate(loader):
+            for key, value in zip(batch["key"], batch["value"].tobytes()):
+                assert value == content[key]
+            if number == 3:
+                os.truncate(tmp_path / "cut.lmdb" / "data.mdb", 2 * 4096)
