@@ -11,7 +11,7 @@ import os
 import re
 from typing import NamedTuple, Optional
 
-from ._errors import usage
+from ._errors import UsageError, usage
 
 
 class Place(NamedTuple):
@@ -33,10 +33,20 @@ def find_place() -> Optional[Place]:
     return _by_torchrun() or _by_slurm()
 
 
+def processes_of_node() -> int:
+    """How many were started on this node, whatever the environment says of their ranks."""
+    try:
+        place = find_place()
+    except UsageError:
+        return 1
+    return 1 if place is None else place.on_node
+
+
 def cores_of(processes: int) -> int:
     """Cores of one of so many processes of this node that share what they may run on."""
     allowed = len(os.sched_getaffinity(0))
-    given = _number("SLURM_CPUS_PER_TASK")  # then each has been bound to its own
+    # Tasks of Slurm have been bound to their own each; torchrun's processes share those of one.
+    given = None if started_by_torchrun() else _number("SLURM_CPUS_PER_TASK")
     return max(min(given, allowed) if given else allowed // processes, 1)
 
 

@@ -25,7 +25,7 @@ from typing import Any, Optional, Union
 
 from . import _core
 from ._errors import UsageError, usage
-from ._launch import find_place, started_by_torchrun
+from ._launch import find_place, processes_of_node, started_by_torchrun
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,7 @@ def find_ranks(ranks: RanksLike = None) -> Ranks:
         rank, size = ranks if len(ranks) == 2 else (-1, 0)
         if not all(isinstance(each, int) for each in (rank, size)) or not 0 <= rank < size:
             raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
-        place = find_place()
-        on_node = 1 if place is None else place.on_node
-        return Ranks(rank, size, "env", _core.self_communicator(), on_node)
+        return Ranks(rank, size, "env", _core.self_communicator(), processes_of_node())
     return _adopt(ranks)
 
 

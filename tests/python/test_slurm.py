@@ -142,3 +142,24 @@ def test_processes_of_a_launcher_of_another_mpi_are_an_error(numbers):
     )  # fmt: skip
     assert done.returncode == 1
     assert "4 processes were started, but each is alone in" in done.stderr
+
+
+def test_a_place_that_is_given_is_not_looked_for(monkeypatch):
+    """What an impossible environment advises helps."""
+    monkeypatch.setattr(os, "environ", {"RANK": "2", "WORLD_SIZE": "2"})
+    assert forebay.find_ranks((1, 2)).rank == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "cores"),
+    [
+        ({}, 2),
+        ({"SLURM_CPUS_PER_TASK": "8"}, 8),  # bound to the cores of this task alone
+        ({"SLURM_CPUS_PER_TASK": "16"}, 8),
+        ({"SLURM_CPUS_PER_TASK": "8", "TORCHELASTIC_RUN_ID": "x", "RANK": "0"}, 2),  # shared by 4
+    ],
+)
+def test_cores_are_shared_by_those_who_may_run_on_them(monkeypatch, told, cores):
+    monkeypatch.setattr(os, "environ", told)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert _launch.cores_of(4) == cores
