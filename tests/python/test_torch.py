@@ -293,9 +293,14 @@ for wrong, root in ((lambda: 0, 1), (0, 2), (0, -1)):
         ft.broadcast_object(wrong, root)
     except ValueError as error:
         print("told:", error, flush=True)
+try:
+    ft.broadcast_parameters([*model[0].named_parameters(), *model[2].named_parameters()])
+except ValueError as error:
+    print("told:", error, flush=True)
 print("after", ft.broadcast_object(rank, 0), flush=True)
 """
     out = run_ranks(2, script(text)).stdout
+    assert out.count("two of the parameters are called weight") == 2
     assert out.count("object of rank 1 cannot be pickled") == 2
     assert out.count("root_rank is ") == 4
     assert out.count("after 0") == 2

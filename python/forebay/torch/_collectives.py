@@ -64,7 +64,13 @@ def broadcast_parameters(
     Tensors of any type and device, in place; by way of the processor's memory. Collective.
     """
     items = parameters.items() if isinstance(parameters, Mapping) else parameters
-    tensors = {name: value for name, value in items if isinstance(value, torch.Tensor)}
+    tensors: dict[str, torch.Tensor] = {}
+    for name, value in items:
+        if not isinstance(value, torch.Tensor):
+            continue
+        if name in tensors:
+            raise usage(f"two of the parameters are called {name}", "give each a name of its own")
+        tensors[name] = value
     if not tensors:
         raise usage(
             "there are no tensors among the parameters",
