@@ -26,9 +26,10 @@ namespace {
 /// The first record, which tells the codec, and one data set from another of the same shape.
 struct FirstRecord {
   std::string digest;
-  std::string key;
-  std::string value;  ///< only where the codec is told by it
+  std::string key;    ///< of `sample`
+  std::string value;  ///< of `sample`; only where the codec is told by it
   std::uint64_t value_bytes = 0;
+  std::uint64_t sample = 0;  ///< a later one where the first says nothing of the others
 };
 
 std::string text_of(std::span<const std::byte> bytes) {
@@ -62,7 +63,10 @@ void look_for(DataAccess& data, std::uint64_t entries, FirstRecord& first,
   for (std::uint64_t sample = 1; sample < std::min(entries, kMostTried) && !found; ++sample) {
     data.read_sample(sample, [&](const Record& record) {
       found = says(record.value);
-      if (found) first.value = text_of(record.value);
+      if (!found) return;
+      first.key = text_of(record.key);
+      first.value = text_of(record.value);
+      first.sample = sample;
     });
   }
 }
@@ -352,6 +356,7 @@ void Pipeline::agree_on_values() {
   // Two builds of one shape have the same fingerprint; their content differs.
   first_value_bytes_ = first.value_bytes;
   identity_ += ",first=" + broadcast_text(*comm_, first.digest, 0);
+  share_value(*comm_, first.sample);
   first.key = broadcast_text(*comm_, first.key, 0);
   first.value = broadcast_text(*comm_, first.value, 0);
   collectively(*comm_, [&] {
@@ -362,7 +367,7 @@ void Pipeline::agree_on_values() {
     try {
       codec_ = make_codec(codec, std::as_bytes(std::span(first.value)));
     } catch (const Error& error) {
-      throw error.within({.file = path_, .sample = 0, .key = printable_key(first.key)});
+      throw error.within({.file = path_, .sample = first.sample, .key = printable_key(first.key)});
     }
   });
 }

@@ -438,3 +438,13 @@ def test_closing_from_another_thread_ends_a_loop(numbers):
     thread.join(30)
     assert not thread.is_alive()
     assert ended
+
+
+def test_an_error_names_the_value_that_was_looked_at(tmp_path):
+    """The first ones are empty, and say nothing of the others."""
+    path = write_lmdb(
+        tmp_path / "late.lmdb", ((b"%04d" % i, b"abc" if i > 2 else b"") for i in range(6))
+    )
+    with pytest.raises(forebay.CorruptError, match="no image") as caught:
+        forebay.Loader(path, batch_size=2, transform="resize=4x4")
+    assert (caught.value.sample, caught.value.key) == (3, "0003")
