@@ -1,6 +1,7 @@
 #include "loader/decode_pool.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -52,8 +53,8 @@ void DecodePool::decode(Delivery& delivery) {
   auto chunks = chunks_of(delivery.samples.size());
   try {
     workers_.run(chunks.size(), [&](std::size_t i) { decode_chunk(delivery, *arrays, chunks[i]); });
-  } catch (const Error&) {
-    check_();  // what has changed looks damaged
+  } catch (const std::exception&) {
+    check_();  // what has changed looks damaged, or as if it took all memory
     throw;
   }
   check_();
