@@ -248,7 +248,8 @@ _MODULES = {"py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data",
 
 
 def import_peer(peer):
-    """What is imported before the clock starts."""
+    """What is imported before the clock starts: numpy too, which some import at the first batch."""
+    import numpy  # noqa: F401
     name = peer.split()[0]
     __import__(_MODULES.get(name, name))
     if name == "webdataset":
