@@ -5,6 +5,7 @@
 #include "cli/loader_flags.hpp"
 #include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
+#include "format/codec/codecs.hpp"
 #include "format/open_samples.hpp"
 #include "read/sample_set_access.hpp"
 #include "storage/url.hpp"
@@ -13,9 +14,6 @@ namespace forebay {
 namespace {
 
 const std::map<std::string, Engine> kEngines{{"mmap", Engine::mmap}, {"pread", Engine::pread}};
-
-// So many records are asked what the values are.
-constexpr std::uint64_t kMostAsked = 1000;
 
 const CodecOptions kBytes{.codec = "bytes", .schema = {}};
 

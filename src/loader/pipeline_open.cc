@@ -14,6 +14,7 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "format/codec/codecs.hpp"
 #include "loader/draw_pipeline.hpp"
 #include "loader/shared_pipeline.hpp"
 #include "loader/strided_pipeline.hpp"
@@ -53,14 +54,11 @@ FirstRecord look_at_first(DataAccess& data, bool with_value) {
   return first;
 }
 
-// Where the first sample does not say what the values are, so many are asked.
-constexpr std::uint64_t kMostTried = 1000;
-
 /// The value of the first sample that `says` what values are, in place of the first of all.
 void look_for(DataAccess& data, std::uint64_t entries, FirstRecord& first,
               const std::function<bool(std::span<const std::byte>)>& says) {
   bool found = says(std::as_bytes(std::span(first.value)));
-  for (std::uint64_t sample = 1; sample < std::min(entries, kMostTried) && !found; ++sample) {
+  for (std::uint64_t sample = 1; sample < std::min(entries, kMostAsked) && !found; ++sample) {
     data.read_sample(sample, [&](const Record& record) {
       found = says(record.value);
       if (!found) return;

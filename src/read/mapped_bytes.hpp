@@ -1,7 +1,8 @@
 // The bytes of extents where a mapping of their file has them.
 #pragma once
 
-#include <fmt/format.h>
+#include <cstdint>
+#include <span>
 
 #include "format/record_index.hpp"
 
@@ -16,8 +17,7 @@ class MappedBytes final : public ExtentBytes {
     if (offset <= mapping_.size() && length <= mapping_.size() - offset) {
       return mapping_.subspan(offset, length);
     }
-    throw IndexMismatch(ErrorKind::corrupt,
-                        fmt::format("{} bytes are needed past the end of the file", length), "",
+    throw IndexMismatch(ErrorKind::corrupt, "the index names bytes behind the end of the file", "",
                         {.offset = offset});
   }
 

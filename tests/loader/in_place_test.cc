@@ -161,14 +161,14 @@ TEST(InPlace, ArraysThatAreKeptStayAsTheyAre) {
   for (const Kept& batch : kept) data.expect_right(batch.samples, batch.values);
 }
 
+std::optional<Batch> batch_of_a_closed_loader(const InPlaceData& data) {
+  return data.open(self_communicator(), shuffled(32, 0)).next();
+}
+
 TEST(InPlace, ABatchOutlivesItsLoader) {
   const TemporaryFolder folder;
   const InPlaceData data(folder.file("data"), LmdbBuilder().in_order(100).values(5000), 5000);
-  std::optional<Batch> batch;
-  {
-    Loader loader = data.open(self_communicator(), shuffled(32, 0));
-    batch = loader.next();
-  }
+  const std::optional<Batch> batch = batch_of_a_closed_loader(data);
   data.expect_right(*batch);
 }
 
@@ -228,11 +228,7 @@ TEST(InPlace, SamplesOfABatchThatCameBeforeTheCutAreNotTrusted) {
 TEST(InPlace, NobodyIsToldOfSamplesOnceTheLoaderIsClosed) {
   const TemporaryFolder folder;
   const InPlaceData data(folder.file("data"), LmdbBuilder().in_order(100).values(5000), 5000);
-  std::optional<Batch> batch;
-  {
-    Loader loader = data.open(self_communicator(), shuffled(32, 0));
-    batch = loader.next();
-  }
+  std::optional<Batch> batch = batch_of_a_closed_loader(data);
   EXPECT_EQ(test::error_from([&] { batch->check_unchanged(); }).kind(), ErrorKind::usage);
   batch->release();
   EXPECT_EQ(test::error_from([&] { batch->check_unchanged(); }).kind(), ErrorKind::usage);

@@ -2,6 +2,7 @@
 // one or from the first value; from then on every value must fit it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,9 @@
 namespace forebay {
 
 using CodecPtr = std::shared_ptr<const Codec>;
+
+/// Where the first sample does not say what the values are, so many are asked.
+inline constexpr std::uint64_t kMostAsked = 1000;
 
 /// Caffe Datums like `first_value`. Throws corrupt.
 CodecPtr make_datum_codec(std::span<const std::byte> first_value);

@@ -12,6 +12,7 @@
 #include "format/lmdb/leaf_index.hpp"
 #include "read/locate.hpp"
 #include "read/mapped_access.hpp"
+#include "read/mapped_bytes.hpp"
 #include "read/private_memory.hpp"
 #include "read/read_plan.hpp"
 #include "read/samples/sample_store.hpp"
@@ -58,20 +59,15 @@ class PrivateIndex final : public RecordIndex {
   std::optional<lmdb::LeafIndex> index_;
 };
 
-/// The bytes of mapped files, in place.
-class MappedBytes final : public ExtentBytes {
+/// The bytes of all mapped databases, in place.
+class BytesOfSet final : public ExtentBytes {
  public:
-  explicit MappedBytes(const DatabaseSet& set) : set_(set) {}
+  explicit BytesOfSet(const DatabaseSet& set) : set_(set) {}
   std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length) const override {
     std::size_t number = set_.size() - 1;
     while (number > 0 && set_.begin(number) > offset) --number;
-    const auto map = set_.database(number).snapshot().file().map();
-    const std::uint64_t inside = offset - set_.begin(number);
-    if (inside > map.size() || length > map.size() - inside) {
-      throw IndexMismatch(ErrorKind::corrupt, "the index names bytes behind the end of the file",
-                          "", {.offset = inside});
-    }
-    return map.subspan(inside, length);
+    const MappedBytes bytes(set_.database(number).snapshot().file().map());
+    return bytes.at(offset - set_.begin(number), length);
   }
 
  private:
@@ -177,7 +173,7 @@ std::size_t LmdbStore::locate(std::span<const IdRun> runs, Chunk& chunk) const {
 void LmdbStore::bring(Chunk& chunk) const {
   if (mapped_) {
     const std::scoped_lock lock(mutex_);
-    return unpack(chunk, MappedBytes(set_));
+    return unpack(chunk, BytesOfSet(set_));
   }
   const auto memory = chunk.memory.get(chunk.plan.bytes);
   for (const PlannedRead& read : chunk.plan.reads) {

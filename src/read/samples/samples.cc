@@ -6,14 +6,12 @@
 #include <array>
 #include <numeric>
 
+#include "format/codec/codecs.hpp"
 #include "format/open_samples.hpp"
 #include "read/samples/sample_store.hpp"
 
 namespace forebay {
 namespace {
-
-// So many samples are asked what the values are.
-constexpr std::uint64_t kMostAsked = 1000;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
