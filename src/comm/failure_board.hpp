@@ -26,7 +26,9 @@ namespace forebay {
 class FailureBoard {
  public:
   /// Collective over `world`, which carries messages from now on (with what that means for its
-  /// end) where there are several nodes; `node` is this rank's part of it.
+  /// end) where there are several nodes; `node` is this rank's part of it. One board for each
+  /// communicator, also one after the other: several ranks may tell of a failure, and what this
+  /// board did not receive any more would be on the next one.
   FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node);
   /// Marks this rank as gone in good order. Local.
   ~FailureBoard();

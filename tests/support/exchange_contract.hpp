@@ -92,8 +92,8 @@ class ExpectedShares {
 /// One rank's exchange with all that it stands on.
 class ExchangeRank {
  public:
-  ExchangeRank(std::shared_ptr<Communicator> world, const ExchangeCase& wanted)
-      : comm(std::move(world)), expected(wanted) {
+  ExchangeRank(const std::shared_ptr<Communicator>& world, const ExchangeCase& wanted)
+      : comm(world->split(0, world->rank())), expected(wanted) {
     node = comm->split_by_node();
     board = std::make_shared<FailureBoard>(comm, node);
     ExchangeOptions options{.buffers = wanted.buffers,
