@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "format/lmdb/layout.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay {
 namespace {
@@ -65,6 +66,7 @@ std::uint64_t touch_mapped(std::span<const std::byte> bytes, const std::function
 
 std::uint64_t touch_read(const File& file, std::uint64_t begin, std::uint64_t end,
                          const std::function<bool()>& give_up) {
+  expect_reads(file, Reads::forward);
   std::vector<std::byte> scratch(std::min<std::uint64_t>(kTouchBytes, end - begin));
   for (std::uint64_t at = begin; at < end;) {
     if (give_up && give_up()) return at - begin;

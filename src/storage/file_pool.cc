@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "forebay/error.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay {
 
@@ -18,6 +19,7 @@ std::shared_ptr<const File> FilePool::open(const std::string& path) {
   // First one is closed, then the next is opened: at the limit there is no descriptor to spare.
   if (open_.size() >= most_ && !open_.empty()) open_.pop_back();
   open_.push_front(open_file(path, Engine::pread));
+  expect_reads(*open_.front(), Reads::forward);
   return open_.front();
 }
 

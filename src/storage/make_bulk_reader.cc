@@ -11,7 +11,7 @@ namespace forebay {
 
 std::unique_ptr<BulkReader> make_bulk_reader(std::shared_ptr<const File> file, Engine engine,
                                              const BulkOptions& options) {
-  if (options.scattered) expect_scattered_reads(*file);
+  expect_reads(*file, options.scattered ? Reads::scattered : Reads::forward);
   switch (engine) {
     case Engine::mmap:
       return std::make_unique<MmapBulkReader>(std::move(file));

@@ -1,6 +1,5 @@
 #include "storage/page_cache.hpp"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,12 +38,11 @@ bool in_page_cache(const File& file, std::uint64_t offset, std::uint64_t length)
   return pages.cached >= (offset + length - 1) / page - offset / page + 1;
 }
 
-void expect_scattered_reads(const File& file) noexcept {
+void expect_reads(const File& file, Reads where) noexcept {
   if (const auto* joined = dynamic_cast<const JoinedFile*>(&file)) {
-    for (const auto& part : joined->parts()) expect_scattered_reads(*part);
+    for (const auto& part : joined->parts()) expect_reads(*part, where);
   } else if (const auto* on_disk = dynamic_cast<const PreadFile*>(&file)) {
-    // No more than advice: where it is refused, reading is as it was.
-    static_cast<void>(::posix_fadvise(on_disk->fd(), 0, 0, POSIX_FADV_RANDOM));
+    on_disk->read_ahead(where == Reads::forward);
   }
 }
 

@@ -12,8 +12,11 @@ namespace forebay {
 /// not on a file system, and where it keeps that from this user. Thread-safe.
 bool in_page_cache(const File& file, std::uint64_t offset, std::uint64_t length) noexcept;
 
-/// Tells the system that reads of `file` come at random places: what lies behind one is not read
-/// ahead. Holds for as long as the file is open, and not for mappings. Thread-safe.
-void expect_scattered_reads(const File& file) noexcept;
+enum class Reads : std::uint8_t { scattered, forward };
+
+/// Tells the system where the next reads of `file` come from: only behind those that go forward is
+/// anything read ahead. Until it is told, reads count as scattered. Holds until it is told
+/// something else, not for mappings, and not for the files of a FilePool. Thread-safe.
+void expect_reads(const File& file, Reads where) noexcept;
 
 }  // namespace forebay

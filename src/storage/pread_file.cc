@@ -53,7 +53,14 @@ FileDescriptor::FileDescriptor(const std::string& path) : fd_(open_read_only(pat
 
 FileDescriptor::~FileDescriptor() { ::close(fd_); }
 
-PreadFile::PreadFile(std::string path) : path_(std::move(path)), descriptor_(path_) {}
+PreadFile::PreadFile(std::string path) : path_(std::move(path)), descriptor_(path_) {
+  read_ahead(false);
+}
+
+// No more than advice: where it is refused, reading is as it was.
+void PreadFile::read_ahead(bool on) const noexcept {
+  static_cast<void>(::posix_fadvise(fd(), 0, 0, on ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM));
+}
 
 std::uint64_t PreadFile::size() const {
   const struct stat status = status_of(fd(), path_);

@@ -1,6 +1,9 @@
 #include "format/lmdb/read_cache.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "storage/page_cache.hpp"
 
 namespace forebay::lmdb {
 
@@ -11,6 +14,9 @@ std::span<const std::byte> ReadCache::fetch(std::uint64_t offset, std::size_t si
   Run* run = find(offset, size);
   if (run == nullptr) {
     const std::size_t length = length_of_run(offset, size);
+    if (length > kSmallestRun && !std::exchange(forward_, true)) {
+      expect_reads(*file_, Reads::forward);
+    }
     run = &oldest();
     if (run->capacity < length) {
       run->bytes = std::make_unique_for_overwrite<std::byte[]>(length);

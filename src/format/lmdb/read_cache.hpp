@@ -55,6 +55,7 @@ class ReadCache {
 
   std::shared_ptr<const File> file_;
   std::uint64_t end_;
+  bool forward_ = false;  ///< a run was continued: the file is read on, not just looked into
   std::array<Run, kRuns> runs_;
   std::size_t last_ = 0;  ///< the run that served last: most fetches hit it again
   std::unique_ptr<std::byte[]> large_;
