@@ -6,31 +6,27 @@
 #include <utility>
 
 #include "forebay/error.hpp"
+#include "loader/load_runs.hpp"
 
 namespace forebay {
 namespace {
 
-/// Throws when they are more than `most` samples.
-std::vector<SampleRun> runs_of(const std::vector<Run>& loads, std::uint64_t most) {
-  std::vector<SampleRun> runs;
-  std::uint64_t slot = 0;
-  for (const Run& load : loads) {
-    runs.push_back({.sample = load.first, .count = load.count, .entry = slot});
-    slot += load.count;
-  }
-  if (slot > most) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a buffer of {} samples is larger than the {} expected", slot, most),
-                "this is a fault of Forebay: please report it");
-  }
-  std::ranges::sort(runs, {}, &SampleRun::sample);
-  return runs;
+void require_room(std::uint64_t samples, std::uint64_t most) {
+  if (samples <= most) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("a buffer of {} samples is larger than the {} expected", samples, most),
+              "this is a fault of Forebay: please report it");
+}
+
+/// Whether the samples of a buffer are loaded in the order in which they are drawn.
+bool loaded_as_drawn(const OrderOptions& order) {
+  return order.reuse == 1 && (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed);
 }
 
 }  // namespace
 
-DrawFeed::DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples)
-    : epochs_(std::move(epochs)), rank_(rank), most_samples_(most_samples) {}
+DrawFeed::DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin)
+    : epochs_(std::move(epochs)), rank_(rank), most_samples_(most_samples), begin_(begin) {}
 
 std::shared_ptr<const DrawBuffer> DrawFeed::at(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
@@ -53,12 +49,37 @@ void DrawFeed::extend() {
     }
     last_ = std::move(buffer);
     if (last_->count == 0) continue;
-    buffers_.push_back(
-        std::make_shared<DrawBuffer>(DrawBuffer{.epoch = epoch_->order.epoch(),
-                                                .first = last_->first,
-                                                .count = last_->count,
-                                                .runs = runs_of(last_->loads, most_samples_)}));
+    if (begin_ == Begin::small && loaded_as_drawn(epoch_->order.options())) {
+      add_pieces(*last_);
+    } else {
+      add(*last_, {last_->first, last_->count}, {0, samples_in(last_->loads)});
+    }
+    begin_ = Begin::whole;
     return;
+  }
+}
+
+/// The `draws` that `loads` of the buffer serve.
+void DrawFeed::add(const Buffer& buffer, const Run& draws, const Run& loads) {
+  require_room(loads.count, most_samples_);
+  buffers_.push_back(std::make_shared<DrawBuffer>(
+      DrawBuffer{.epoch = epoch_->order.epoch(),
+                 .first = draws.first,
+                 .count = draws.count,
+                 .first_slot = loads.first,
+                 .runs = runs_of(buffer.loads, loads.first, loads.count)}));
+}
+
+/// One iteration, another one, two, four ... of what is not behind the run's first one.
+void DrawFeed::add_pieces(const Buffer& buffer) {
+  const Share share = epoch_->order.share(rank_, epoch_->begin);
+  const std::uint64_t end = buffer.first + buffer.count;
+  std::uint64_t length = std::max<std::uint64_t>(share.count, 1);
+  for (std::uint64_t draw = std::max(buffer.first, share.first), before = draw; draw < end;) {
+    const std::uint64_t count = std::min(length, end - draw);
+    add(buffer, {draw, count}, {draw - buffer.first, count});
+    draw += count;
+    length = draw - before;
   }
 }
 

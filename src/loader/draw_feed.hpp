@@ -22,7 +22,8 @@ struct DrawBuffer {
   std::uint64_t epoch = 0;
   std::uint64_t first = 0;  ///< draws of the rank in the epoch, from here on
   std::uint64_t count = 0;
-  std::vector<SampleRun> runs;  ///< by sample: near to how they lie in the file
+  std::uint64_t first_slot = 0;  ///< of the order's buffer that this is, or is a piece of
+  std::vector<SampleRun> runs;   ///< by sample: near to how they lie in the file
 
   bool serves(std::uint64_t of_epoch, std::uint64_t draw) const {
     return epoch == of_epoch && draw >= first && draw - first < count;
@@ -32,8 +33,13 @@ struct DrawBuffer {
 /// Thread-safe.
 class DrawFeed final : public ReadingList {
  public:
+  /// How the first buffer of the run is read: whole, or, where the order has nothing against it, in
+  /// pieces that begin with one iteration and double, so that the first batch need not wait for
+  /// all.
+  enum class Begin : std::uint8_t { whole, small };
+
   /// No buffer may hold more than `most_samples`.
-  DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples);
+  DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin = Begin::whole);
 
   /// Buffer `number`, from what was not forgotten on; nothing behind the end of the run.
   std::shared_ptr<const DrawBuffer> at(std::uint64_t number);
@@ -47,11 +53,14 @@ class DrawFeed final : public ReadingList {
   void extend();
   std::optional<Buffer> next_of_epoch();
   bool begin_epoch();
+  void add(const Buffer& buffer, const Run& draws, const Run& loads);
+  void add_pieces(const Buffer& buffer);
 
   std::mutex mutex_;
   RunEpochs epochs_;
   int rank_;
   std::uint64_t most_samples_;
+  Begin begin_;  ///< of the next buffer
   std::optional<RunEpoch> epoch_;
   std::uint64_t wanted_draws_ = 0;  ///< of the epoch
   std::optional<Buffer> last_;      ///< of the epoch

@@ -11,7 +11,9 @@ namespace forebay {
 void DrawPipeline::plan(const OrderOptions& order) {
   collectively(*comm_, [&] {
     most_samples_ = most_loaded(order, !options_.done.empty());
-    feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_);
+    // Batches that are held keep buffers, of which there are two: only decoded ones do not.
+    const auto begin = options_.decode ? DrawFeed::Begin::small : DrawFeed::Begin::whole;
+    feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_, begin);
   });
   if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();
 }
@@ -67,7 +69,7 @@ Delivery DrawPipeline::take() {
     const auto buffer = feed_->at(number);
     const std::uint64_t buffer_end = buffer->first + buffer->count;
     for (; draw < std::min(end, buffer_end); ++draw) {
-      delivery.samples.push_back(sample_at(number, draw));
+      delivery.samples.push_back(sample_at(number, *buffer, draw));
       delivery.samples.back().position = draw - share.first;
     }
     // At the end of an epoch nothing is drawn any more from what is left.
@@ -94,10 +96,11 @@ void DrawPipeline::begin_buffer(std::uint64_t number, Delivery& delivery) {
   }
 }
 
-Sample DrawPipeline::sample_at(std::uint64_t number, std::uint64_t draw) const {
+Sample DrawPipeline::sample_at(std::uint64_t number, const DrawBuffer& buffer,
+                               std::uint64_t draw) const {
   Sample sample = sample_of(epoch_->order.draw(order_rank(), draw));
   const Place place = epoch_->order.place(order_rank(), draw);
-  const StageEntry& entry = stage_->entry_of(number, place.slot, sample.id);
+  const StageEntry& entry = stage_->entry_of(number, place.slot - buffer.first_slot, sample.id);
   sample.key = stage_->key(entry);
   sample.value = stage_->value(entry);
   return sample;

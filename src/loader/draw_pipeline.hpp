@@ -33,7 +33,7 @@ class DrawPipeline final : public EpochPipeline {
 
   std::uint64_t buffer_of(std::uint64_t draw, std::uint64_t from) const;
   void begin_buffer(std::uint64_t number, Delivery& delivery);
-  Sample sample_at(std::uint64_t number, std::uint64_t draw) const;
+  Sample sample_at(std::uint64_t number, const DrawBuffer& buffer, std::uint64_t draw) const;
 
   std::uint64_t most_samples_ = 0;  ///< of a buffer
   std::shared_ptr<DrawFeed> feed_;

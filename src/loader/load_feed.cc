@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "loader/load_runs.hpp"
+
 namespace forebay {
 namespace {
 
@@ -17,24 +19,6 @@ std::uint64_t last_wanted_round(const RunEpoch& epoch) {
     last = std::max(last, buffer.round);
   }
   return last;
-}
-
-/// `count` samples of `runs`, from place `first` on; `entry` counts from 0.
-std::vector<SampleRun> cut_out(const std::vector<Run>& runs, std::uint64_t first,
-                               std::uint64_t count) {
-  std::vector<SampleRun> cut;
-  std::uint64_t place = 0;
-  for (const Run& run : runs) {
-    const std::uint64_t begin = std::max(place, first);
-    const std::uint64_t end = std::min(place + run.count, first + count);
-    if (begin < end) {
-      cut.push_back(
-          {.sample = run.first + (begin - place), .count = end - begin, .entry = begin - first});
-    }
-    place += run.count;
-    if (place >= first + count) break;
-  }
-  return cut;
 }
 
 }  // namespace
@@ -72,7 +56,7 @@ Run LoadFeed::window(const Load& load, std::uint64_t window) const {
 }
 
 void LoadFeed::add(Load load) {
-  for (const Run& run : load.runs) load.samples += run.count;
+  load.samples = samples_in(load.runs);
   load.begin = windows_;
   windows_ += (load.samples + window_samples_ - 1) / window_samples_;
   load.end = windows_;
@@ -141,9 +125,7 @@ std::vector<SampleRun> LoadFeed::runs(const WindowPart& part) {
   const std::lock_guard lock(mutex_);
   const auto load = load_with(part.window);
   const Run samples = window(*load, part.window);
-  auto runs = cut_out(load->runs, samples.first, samples.count);
-  std::ranges::sort(runs, {}, &SampleRun::sample);
-  return runs;
+  return runs_of(load->runs, samples.first, samples.count);
 }
 
 }  // namespace forebay

@@ -73,8 +73,9 @@ TEST(RunEpochs, WhatIsDroppedCountsWhenTheEpochIsOver) {
 }
 
 /// Whether the buffers of `rank` serve all of its draws of `count` epochs, with samples in place.
-void expect_complete(const OrderOptions& options, int rank, std::uint64_t count) {
-  DrawFeed feed(RunEpochs(options, epochs(count)), rank, 1000);
+void expect_complete(const OrderOptions& options, int rank, std::uint64_t count,
+                     DrawFeed::Begin begin = DrawFeed::Begin::whole) {
+  DrawFeed feed(RunEpochs(options, epochs(count)), rank, 1000, begin);
   std::uint64_t number = 0;
   for (std::uint64_t epoch = 0; epoch < count; ++epoch) {
     const EpochOrder order(options, epoch);
@@ -84,7 +85,8 @@ void expect_complete(const OrderOptions& options, int rank, std::uint64_t count)
       for (const SampleRun& run : feed.at(number)->runs) {
         for (std::uint64_t i = 0; i < run.count; ++i) slots[run.entry + i] = run.sample + i;
       }
-      ASSERT_EQ(slots[order.place(rank, draw).slot], order.draw(rank, draw).sample);
+      const std::uint64_t slot = order.place(rank, draw).slot - feed.at(number)->first_slot;
+      ASSERT_EQ(slots.at(slot), order.draw(rank, draw).sample);
     }
   }
   EXPECT_EQ(feed.at(number + 1), nullptr);
@@ -94,14 +96,51 @@ void expect_complete(const OrderOptions& options, int rank, std::uint64_t count)
 TEST(DrawFeed, ServesEveryDraw) {
   for (const OrderEnd end : {OrderEnd::exact, OrderEnd::drop, OrderEnd::pad, OrderEnd::wrap}) {
     for (int rank = 0; rank < 3; ++rank) {
-      OrderOptions options = shuffled(101, 3, 10);
-      options.end = end;
-      expect_complete(options, rank, 3);
-      options.kind = OrderKind::grouped;
-      options.group = 7;
-      expect_complete(options, rank, 3);
+      for (const auto begin : {DrawFeed::Begin::whole, DrawFeed::Begin::small}) {
+        OrderOptions options = shuffled(101, 3, 10);
+        options.end = end;
+        expect_complete(options, rank, 3, begin);
+        options.reuse = 2;
+        expect_complete(options, rank, 3, begin);
+        options.reuse = 1;
+        options.kind = OrderKind::grouped;
+        options.group = 7;
+        expect_complete(options, rank, 3, begin);
+      }
     }
   }
+}
+
+/// Draws of the first buffers, as many as there are up to `most`.
+std::vector<std::uint64_t> first_counts(DrawFeed& feed, std::size_t most) {
+  std::vector<std::uint64_t> counts;
+  while (counts.size() < most && feed.at(counts.size())) {
+    counts.push_back(feed.at(counts.size())->count);
+  }
+  return counts;
+}
+
+TEST(DrawFeed, TheFirstBatchNeedNotWaitForItsWholeWindow) {
+  using Counts = std::vector<std::uint64_t>;
+  OrderOptions options = shuffled(1000, 1, 10);
+  options.window = 8;
+  DrawFeed whole(RunEpochs(options, epochs(2)), 0, 1000);
+  EXPECT_EQ(first_counts(whole, 3), (Counts{80, 80, 80}));
+  DrawFeed small(RunEpochs(options, epochs(2)), 0, 1000, DrawFeed::Begin::small);
+  EXPECT_EQ(first_counts(small, 6), (Counts{10, 10, 20, 40, 80, 80}));
+  EXPECT_EQ(first_counts(small, 100).size(), 13U + 3 + 13)
+      << "later epochs begin as they always do";
+}
+
+// What was consumed before is not read again.
+TEST(DrawFeed, PiecesOfARunThatGoesOnBeginWhereItStopped) {
+  OrderOptions options = shuffled(1000, 1, 10);
+  options.window = 8;
+  const OrderProgress stopped{.epoch = 0, .done = {{1, 10, 5}}};
+  DrawFeed feed(RunEpochs(options, {.start = stopped, .epochs = 1}), 0, 1000,
+                DrawFeed::Begin::small);
+  EXPECT_EQ(first_counts(feed, 4), (std::vector<std::uint64_t>{10, 10, 10, 80}));
+  EXPECT_EQ(feed.at(0)->first, 50U);
 }
 
 TEST(DrawFeed, ReadsInTheOrderOfTheFile) {
