@@ -6,12 +6,15 @@
 . scripts/stages.sh
 
 # prepare PRESET [cmake option...]: from nothing, most of the time would go into headers and starts of
-# processes, so sources are compiled in groups, and a test program is one case. A folder that somebody
-# works in keeps its way to compile; `make test-full` compiles and runs everything by itself.
+# processes, so sources are compiled in groups, without what only a debugger reads, and a test program
+# is one case. A folder that somebody works in keeps its way to compile; `make test-full` compiles and
+# runs everything by itself.
 prepare() {
-  local unity=()
-  if [ ! -e "build/$1/CMakeCache.txt" ]; then unity=(-DFOREBAY_UNITY=ON); fi
-  configure "$@" "${unity[@]}" -DFOREBAY_TEST_PROGRAMS=ON
+  local quickly=()
+  if [ ! -e "build/$1/CMakeCache.txt" ]; then
+    quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG")
+  fi
+  configure "$@" "${quickly[@]}" -DFOREBAY_TEST_PROGRAMS=ON
 }
 
 # run_tests PRESET [label...]: without these labels, and without what is left to `make test-full`. (This
