@@ -6,7 +6,7 @@
 // window; or copy: the same threads copy out of a mapping whose pages are there. WINDOW_BYTES of
 // shared memory are touched beforehand and filled again and again until the file is read once.
 // `cold` drops the file (only) from the page cache first; `random` reads COUNT pieces at random
-// places. Prints one JSON line.
+// places, none twice, with read-ahead off. Prints one JSON line.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -80,12 +81,15 @@ std::vector<std::vector<ReadRequest>> plan(const Run& run, std::size_t size,
     }
     return windows;
   }
-  std::mt19937_64 random(1);
+  std::vector<std::size_t> pieces(size / run.piece);
+  std::iota(pieces.begin(), pieces.end(), std::size_t{0});
+  std::ranges::shuffle(pieces, std::mt19937_64(1));
+  pieces.resize(std::min(run.random, pieces.size()));
   const std::size_t in_window = run.window / run.piece;
-  for (std::size_t i = 0; i < run.random; ++i) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i % in_window == 0) windows.emplace_back();
-    windows.back().push_back({random() % (size / run.piece) * run.piece,
-                              memory.subspan(i % in_window * run.piece, run.piece)});
+    windows.back().push_back(
+        {pieces[i] * run.piece, memory.subspan(i % in_window * run.piece, run.piece)});
   }
   return windows;
 }
@@ -155,9 +159,11 @@ void measure(const Run& run) {
       plain ? std::vector<std::vector<ReadRequest>>{} : plan(run, file->size(), memory.bytes());
   std::unique_ptr<forebay::BulkReader> reader;
   if (!plain) {
-    reader =
-        make_bulk_reader(file, engine_of(run.engine),
-                         {.depth = run.depth, .request_bytes = run.piece, .direct = run.direct});
+    reader = make_bulk_reader(file, engine_of(run.engine),
+                              {.depth = run.depth,
+                               .request_bytes = run.piece,
+                               .scattered = run.random > 0,
+                               .direct = run.direct});
   }
   if (run.cold) drop_from_cache(run.path);
   std::optional<MappedPages> pages;

@@ -123,7 +123,7 @@ Result run_raw(const Run& run) {
   const auto extents = extents_of(run);
   const auto file = open_file(data_file(run), Engine::pread);
   const auto reader = make_bulk_reader(file, run.engine == "uring" ? Engine::uring : Engine::pread,
-                                       {.depth = run.depth});
+                                       {.depth = run.depth, .scattered = true});
   const std::size_t together = run.batch * run.window;
   std::vector<std::byte> memory(together * extents.front().length);
   if (run.cold) drop_from_cache(data_file(run));

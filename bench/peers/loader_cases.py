@@ -24,6 +24,9 @@ _SMALL_COPIES = tuple(("copy", threads, "4096", "1048576") for threads in ("1", 
 _LARGE_COPIES = tuple(("copy", threads, "196608", "6291456") for threads in ("1", "2", "4"))
 _RANDOM = tuple(("uring", depth, "4096", "8388608", "cold", "random=8192", *more)
                 for depth in ("32", "128") for more in (("direct",), ()))
+_LARGE_RANDOM = (*(("uring", depth, "196608", "67108864", "cold", "random=1536", *more)
+                   for depth in ("16", "64") for more in (("direct",), ())),
+                 ("pread", "16", "196608", "67108864", "cold", "random=1536"))
 _FORWARD = (*(("plain", threads, "1048576", "67108864", "cold") for threads in ("1", "4", "16")),
             ("uring", "16", "1048576", "67108864", "cold", "direct"))
 
@@ -35,8 +38,10 @@ CASES = (
          most=8_192, limits=_RANDOM),
     Case("large-shuffled", "large", "192 KiB arrays, shuffled, warm", batch=32,
          limits=_LARGE_COPIES),
+    Case("large-sequential-cold", "large", "192 KiB arrays, sequential, cold", shuffled=False,
+         cold=True, batch=32, most=1_536, limits=_FORWARD),
     Case("large-shuffled-cold", "large", "192 KiB arrays, shuffled, cold", cold=True, batch=32,
-         most=1_536, limits=_FORWARD),
+         most=1_536, limits=_LARGE_RANDOM),
     Case("jpeg", "jpeg", "JPEG 500x375, random-resized-crop to 224, normalized float32, shuffled, "
          "warm", batch=64),
 )
