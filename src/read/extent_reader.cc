@@ -66,6 +66,7 @@ void ExtentReader::read(const WindowPart& part, const std::optional<WindowPart>&
 void ExtentReader::cancel() const {
   parts_.bulk->cancel();
   if (parts_.own) parts_.own->cancel();
+  if (parts_.filler) parts_.filler->cancel();
 }
 
 std::unique_ptr<ExtentReader::Transfer> ExtentReader::prepare(const WindowPart& part) {
@@ -87,17 +88,19 @@ void ExtentReader::deliver(Transfer& transfer, const std::optional<WindowPart>& 
 
 void ExtentReader::locate(Transfer& transfer) {
   const std::int64_t started = now_ns();
-  transfer.in_place = parts_.mapped && is_in_memory(transfer);
+  transfer.in_memory = parts_.mapped && is_in_memory(transfer);
+  transfer.in_place = transfer.in_memory || parts_.filler;
   extents_.clear();
   for (const SampleRun& run : transfer.runs) {
-    if (transfer.in_place) break;
+    if (transfer.in_memory) break;
     parts_.index->extents(run.sample, run.count, extents_);
     after_run();
   }
   if (kept_.enabled()) leave_out_kept(transfer);
   transfer.plan = plan_reads(extents_, parts_.gap_bytes);
   // Gaps take room too.
-  if (transfer.plan.bytes > stage_.room()) transfer.plan = plan_reads(extents_, 0);
+  const bool too_much = !transfer.in_place && transfer.plan.bytes > stage_.room();
+  if (too_much) transfer.plan = plan_reads(extents_, 0);
   transfer.located = true;
   totals_.seek_ns += now_ns() - started;
 }
@@ -145,7 +148,7 @@ void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& ne
     locate(*next_);
   }
   const std::int64_t started = now_ns();
-  if (!transfer.in_place) bulk_for(transfer).finish([](std::size_t) {});
+  if (!transfer.in_memory) bulk_for(transfer).finish([](std::size_t) {});
   transfer.brought = true;
   totals_.read_ns += now_ns() - started;
   if (turn) turn->count(transfer.plan.bytes);
@@ -153,6 +156,7 @@ void ExtentReader::bring(Transfer& transfer, const std::optional<WindowPart>& ne
 
 /// What has to be read a second time the other roots do not read with this one.
 BulkReader& ExtentReader::bulk_for(const Transfer& transfer) const {
+  if (transfer.in_place) return *parts_.filler;
   return transfer.brought && parts_.own ? *parts_.own : *parts_.bulk;
 }
 
@@ -166,15 +170,22 @@ void ExtentReader::start(Transfer& transfer) {
     transfer.mark = stage_.mark(window);
   }
   transfer.reading = true;
-  if (transfer.in_place) return;
-  transfer.memory = stage_.take(root_, window, transfer.plan.bytes);
+  if (transfer.in_memory) return;
+  if (!transfer.in_place) transfer.memory = stage_.take(root_, window, transfer.plan.bytes);
   transfer.requests.clear();
   for (const PlannedRead& read : transfer.plan.reads) {
-    transfer.requests.push_back(
-        {.offset = read.offset, .into = transfer.memory.subspan(read.place, read.length)});
+    transfer.requests.push_back({.offset = read.offset, .into = room_for(transfer, read)});
   }
   bulk_for(transfer).start(transfer.requests);
   totals_.read_ns += now_ns() - started;
+}
+
+std::span<std::byte> ExtentReader::room_for(const Transfer& transfer,
+                                            const PlannedRead& read) const {
+  if (!transfer.in_place) return transfer.memory.subspan(read.place, read.length);
+  const auto found = MappedBytes(parts_.mapped->map()).at(read.offset, read.length);
+  // Nobody writes there: the filler only asks for the pages.
+  return {const_cast<std::byte*>(found.data()), found.size()};
 }
 
 void ExtentReader::unpack(const Transfer& transfer) {
@@ -257,7 +268,7 @@ ReadTotals ExtentReader::totals() const {
   ReadTotals totals = totals_;
   totals.turn_seconds = turns_.waited_seconds();
   totals.source = parts_.source->counters();
-  for (const BulkReader* bulk : {parts_.bulk.get(), parts_.own.get()}) {
+  for (const BulkReader* bulk : {parts_.bulk.get(), parts_.own.get(), parts_.filler.get()}) {
     if (bulk == nullptr) continue;
     totals.source.requests += bulk->counters().requests;
     totals.source.bytes_requested += bulk->counters().bytes;

@@ -19,8 +19,9 @@
 // Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
 // found there is copied.
 //
-// Parts that are in the page cache already are not read at all, where entries may point at the
-// mapped file: what follows then copies each value once, from there to where it is wanted.
+// Where entries may point at the mapped file, parts that are in the page cache already are not read
+// at all, and others are brought there: what follows then copies each value once, from there to
+// where it is wanted.
 //
 // When the index turns out to be wrong about the file, it is given up for good, and another way to
 // locate takes its place; nothing of what it said was delivered.
@@ -59,6 +60,8 @@ struct ExtentReaderParts {
   std::uint64_t keep_bytes = 0;  ///< memory for extents that serve samples of several parts
   /// The file, to use in place what of it is in memory; null: all is read. The stage has one rank.
   std::shared_ptr<const File> mapped = nullptr;
+  /// Brings into memory what is not there, to be used in place as well; null: `bulk` reads it.
+  std::unique_ptr<BulkReader> filler = nullptr;
 };
 
 /// All references must outlive it.
@@ -80,7 +83,8 @@ class ExtentReader final : public PieceReader {
     WindowPart part;
     std::vector<SampleRun> runs;
     bool located = false;
-    bool in_place = false;  ///< nothing of it is read
+    bool in_memory = false;  ///< nothing of it is read
+    bool in_place = false;   ///< entries point at the mapped file
     ReadPlan plan;
     std::vector<Extent> to_keep;  ///< in the plan
     bool had_turn = false;
@@ -97,6 +101,7 @@ class ExtentReader final : public PieceReader {
   bool is_in_memory(const Transfer& transfer);
   void bring(Transfer& transfer, const std::optional<WindowPart>& next);
   void start(Transfer& transfer);
+  std::span<std::byte> room_for(const Transfer& transfer, const PlannedRead& read) const;
   BulkReader& bulk_for(const Transfer& transfer) const;
   void leave_out_kept(Transfer& transfer);
   void unpack(const Transfer& transfer);

@@ -9,6 +9,7 @@
 #include "read/handoff_reader.hpp"
 #include "read/scattered_index.hpp"
 #include "read/walk_reader.hpp"
+#include "storage/page_cache_filler.hpp"
 #include "storage/plugin_registry.hpp"
 
 namespace forebay {
@@ -43,6 +44,8 @@ void LmdbAccess::open(ReadSetup& setup, std::stop_token stop) {
   if (!setup.baseline && setup.reads_extents()) {
     const auto& file = database_->snapshot().shared_file();
     consider_sizes(setup, source_->entries(), source_->stored_bytes());
+    large_apart_ = setup.scattered && !setup.small;
+    stop_ = stop;
     bulk_ = make_bulk_reader(file, storage_engine(setup, *file),
                              bulk_options(options_, setup, std::move(stop)));
   }
@@ -105,13 +108,13 @@ std::unique_ptr<PieceReader> LmdbAccess::make_reader(const ReaderSite& site) {
 
 /// The file once more, mapped, where that is for us to choose and the page cache can be asked; else
 /// null. Page faults on other nodes' storage would come one at a time, without an end.
-std::shared_ptr<const File> LmdbAccess::map_beside() const {
+std::shared_ptr<const MmapFile> LmdbAccess::map_beside() const {
   const bool ours = options_.strategy == Strategy::automatic &&
                     options_.engine == ReadEngine::automatic && !options_.direct;
   const auto& file = database_->snapshot().shared_file();
   if (!ours || !on_local_device(*file)) return nullptr;
   try {
-    auto mapped = open_file(file->path(), Engine::mmap);
+    auto mapped = std::make_shared<MmapFile>(file->path());
     const auto was = file->fingerprint(), is = mapped->fingerprint();
     return was.device == is.device && was.inode == is.inode ? mapped : nullptr;
   } catch (const Error& error) {
@@ -159,6 +162,9 @@ std::unique_ptr<PieceReader> LmdbAccess::read_extents(const ReaderSite& site, Pr
                               },
                           .replace = [&database, &bulk] { return scan_alone(database, bulk); }};
   if (site.in_place) parts.mapped = mapped_ = map_beside();
+  if (mapped_ && large_apart_) {
+    parts.filler = std::make_unique<PageCacheFiller>(mapped_, stop_);
+  }
   return make_extent_reader(site, std::move(parts), std::move(bulk_), std::move(together_));
 }
 

@@ -8,6 +8,7 @@
 #include "read/data_access.hpp"
 #include "read/extent_reader.hpp"
 #include "read/locate.hpp"
+#include "storage/mmap_file.hpp"
 
 namespace forebay {
 
@@ -39,7 +40,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
  private:
   void open_mapped(ReadSetup& setup);
   void open_with(Engine engine);
-  std::shared_ptr<const File> map_beside() const;
+  std::shared_ptr<const MmapFile> map_beside() const;
   std::unique_ptr<PieceReader> hand_on(const ReaderSite& site);
   std::unique_ptr<PieceReader> read_scattered(const ReaderSite& site);
   std::unique_ptr<PieceReader> read_extents(const ReaderSite& site, PrepareIndex prepare,
@@ -50,10 +51,12 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
   Locate how_ = Locate::seek;
   ReadEngine engine_ = ReadEngine::mmap;
   std::unique_ptr<RecordSource> source_;
-  lmdb::Database* database_ = nullptr;    ///< inside source_; null for the baseline
-  std::unique_ptr<BulkReader> bulk_;      ///< when extents are read
-  std::unique_ptr<BulkReader> together_;  ///< when all roots read them at once
-  std::shared_ptr<const File> mapped_;    ///< when records may be used in place
+  lmdb::Database* database_ = nullptr;      ///< inside source_; null for the baseline
+  std::unique_ptr<BulkReader> bulk_;        ///< when extents are read
+  std::unique_ptr<BulkReader> together_;    ///< when all roots read them at once
+  std::shared_ptr<const MmapFile> mapped_;  ///< when records may be used in place
+  bool large_apart_ = false;                ///< large records at random places
+  std::stop_token stop_;
   Located located_;
 };
 

@@ -178,7 +178,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind ki
 
 void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes) {
   constexpr std::uint64_t kSmall = std::uint64_t{64} << 10;
-  setup.scattered = setup.scattered && samples > 0 && bytes / samples < kSmall;
+  setup.small = samples > 0 && bytes / samples < kSmall;
 }
 
 Engine storage_engine(ReadSetup& setup, const File& file) {
@@ -186,7 +186,7 @@ Engine storage_engine(ReadSetup& setup, const File& file) {
   if (setup.engine == ReadEngine::pread) return Engine::pread;
   if (setup.engine == ReadEngine::mpiio) return Engine::pread;  // until MPI has opened the file
   if (setup.engine == ReadEngine::uring) return Engine::uring;
-  const EngineChoice choice = choose_engine(file, setup.scattered);
+  const EngineChoice choice = choose_engine(file, setup.needs_depth());
   setup.engine = choice.engine == Engine::uring ? ReadEngine::uring : ReadEngine::pread;
   setup.why = choice.reason;
   return choice.engine;
@@ -196,7 +196,7 @@ BulkOptions bulk_options(const LoaderOptions& options, const ReadSetup& setup,
                          std::stop_token stop) {
   return {.depth = options.depth,
           .request_bytes = options.request_bytes,
-          .scattered = setup.scattered,
+          .scattered = setup.needs_depth(),
           .direct = options.direct,
           .timeout = options.timeout,
           .stop = std::move(stop),

@@ -26,11 +26,16 @@ struct ReadSetup {
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
   bool scattered = false;                ///< samples are read at random places
+  bool small = false;                    ///< samples of less than 64 KiB
   bool coalesce_by_memory = false;       ///< C is chosen at open
   bool collective = false;               ///< engine mpiio, all roots in one call
   int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
   std::uint64_t stage_bytes = 0;
   std::string why;  ///< of an engine that was chosen by file system
+
+  /// Whether many reads have to be in flight to keep a device busy. Where samples are large, each
+  /// is enough for that, and few at once do.
+  bool needs_depth() const { return scattered && small; }
 
   /// Whether records are located as extents and read in bulk.
   bool reads_extents() const { return locate != Locate::seek && locate != Locate::handoff; }
@@ -41,8 +46,7 @@ struct ReadSetup {
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks,
                        DataKind kind = DataKind::records);
 
-/// Before what follows, of `samples` that take `bytes` in their files: where they are large, each
-/// is enough to keep a device busy, and few at once do.
+/// Before what follows, of `samples` that take `bytes` in their files.
 void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes);
 
 /// What `file` is read with; where the engine is chosen by file system, `setup` tells afterwards.

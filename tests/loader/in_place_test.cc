@@ -104,7 +104,7 @@ TEST(InPlace, TheBytesAreThoseOfLiblmdbWhateverIsInMemory) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
   std::vector<InPlaceData> all;
-  for (const std::size_t bytes : {1UL, 48UL, 1900UL, 3100UL, 20'000UL}) {
+  for (const std::size_t bytes : {1UL, 48UL, 1900UL, 3100UL, 20'000UL, 80'000UL}) {
     const std::string name = folder.file(std::to_string(bytes));
     all.emplace_back(name, LmdbBuilder().random_order(150).values(bytes).commit_every(40), bytes);
   }
@@ -172,13 +172,17 @@ TEST(InPlace, ABatchOutlivesItsLoader) {
   data.expect_right(*batch);
 }
 
+/// Small and large values, kept together or not, in memory or not.
 TEST(InPlace, AFileThatIsCutIsAnErrorAndNoWrongSample) {
   const TemporaryFolder folder;
-  for (const std::uint64_t keep : {0, 1}) {
-    const InPlaceData data(folder.file(std::to_string(keep)),
-                           LmdbBuilder().in_order(600).values(9000), 9000);
+  for (int kind = 0; kind < 8; ++kind) {
+    SCOPED_TRACE(kind);
+    const std::size_t bytes = kind % 2 == 0 ? 9000 : 70'000;
+    const InPlaceData data(folder.file(std::to_string(kind)),
+                           LmdbBuilder().in_order(600).values(bytes), bytes);
     LoaderOptions options = shuffled(16, 0);
-    options.keep = keep;
+    options.keep = kind / 2 % 2 == 0 ? 0 : 1;
+    if (kind / 4 == 1) test::drop_from_page_cache(data.file());
     Loader loader = data.open(self_communicator(), options);
     data.expect_right(*loader.next());
     std::filesystem::resize_file(data.file(), std::filesystem::file_size(data.file()) / 3 + 100);
