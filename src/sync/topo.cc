@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "core/mix.hpp"
 #include "sync/message_bytes.hpp"
-#include "sync/text_digest.hpp"
 
 namespace forebay {
 namespace {
@@ -29,47 +26,11 @@ constexpr std::chrono::milliseconds kFollowingLook{1};
 
 std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
-/// One number for each node, then one for each fetch.
-std::vector<std::uint64_t> digests_of(const Graph& graph, std::span<const std::string> fetches) {
-  auto all = digests(graph);
-  for (const std::string& fetch : fetches) all.push_back(digest_of(fetch));
-  return all;
-}
-
-std::uint64_t fold(const std::vector<std::uint64_t>& digests) {
-  std::uint64_t folded = digests.size();
-  for (const std::uint64_t digest : digests) folded = mix_key({folded, digest});
-  return folded;
-}
-
-/// `by_rank`: digests_of() of all ranks; `graph` is rank 0's.
-std::string describe_difference(const Graph& graph,
-                                const std::vector<std::vector<std::byte>>& by_rank) {
-  const auto& first = by_rank[0];
-  for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
-    const auto [at, there] =
-        std::mismatch(first.begin(), first.end(), by_rank[rank].begin(), by_rank[rank].end());
-    if (at == first.end() && there == by_rank[rank].end()) continue;
-    const auto node = static_cast<std::size_t>(at - first.begin()) / sizeof(std::uint64_t);
-    if (node >= graph.nodes().size()) {
-      return fmt::format(
-          "those of ranks 0 and {} are equal up to node {}, the last of rank 0; "
-          "what follows, or what is fetched, is not",
-          rank, graph.nodes().size());
-    }
-    return fmt::format(
-        "node {} ('{}' on rank 0), what it transfers, or what it needs, is not the "
-        "same on rank {}",
-        node, printable_key(graph.nodes()[node].name), rank);
-  }
-  return "they could not be compared";
-}
-
 }  // namespace
 
 Topo::Topo(const AgreementContext& context)
     : context_(context),
-      graph_comm_(context.comm->split(0, context.comm->rank())),
+      plans_(*context.comm, context.options.fusion_bytes),
       negotiation_(context),
       intake_(negotiation_),
       mail_(*context.comm, context.statistics),
@@ -342,8 +303,7 @@ void Topo::use_graph(const Graph& graph, std::span<const std::string> fetches) {
   lock.unlock();
   Table table;
   try {
-    compare(graph, fetches);
-    table = table_of(graph, fetches);
+    table = plans_.of(graph, fetches);
   } catch (...) {
     lock.lock();
     stays_ = false;
@@ -356,30 +316,6 @@ void Topo::use_graph(const Graph& graph, std::span<const std::string> fetches) {
   changed_.wait(lock, [this] { return wanted_ == nullptr || failure_; });
   stays_ = false;
   if (failure_) throw Error(*failure_);
-}
-
-Topo::Table Topo::table_of(const Graph& graph, std::span<const std::string> fetches) {
-  const std::uint64_t key = fold(digests_of(graph, fetches));
-  const std::lock_guard lock(mutex_);
-  Table& table = tables_[key];
-  if (table == nullptr) {
-    table = std::make_shared<const PlanTable>(
-        plan_transfers(graph, fetches, context_.options.fusion_bytes));
-  }
-  return table;
-}
-
-void Topo::compare(const Graph& graph, std::span<const std::string> fetches) const {
-  const auto mine = digests_of(graph, fetches);
-  const auto all = gather_all(*graph_comm_, fold(mine));
-  if (std::all_of(all.begin(), all.end(), [&](auto one) { return one == all[0]; })) return;
-  const auto by_rank = graph_comm_->gather(std::as_bytes(std::span(mine)), 0);
-  const std::string difference =
-      by_rank.empty() ? std::string() : describe_difference(graph, by_rank);
-  throw Error(
-      ErrorKind::usage,
-      "use_graph: ranks have different graphs: " + broadcast_text(*graph_comm_, difference, 0),
-      "give the same graph and fetches on all ranks");
 }
 
 }  // namespace forebay

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "sync/agreement.hpp"
+#include "sync/graph_plans.hpp"
 #include "sync/intake.hpp"
 #include "sync/negotiation.hpp"
 #include "sync/plan_exit.hpp"
@@ -89,11 +90,9 @@ class Topo final : public Agreement {
   void read_mail();
   void take(const Letter& letter);
   Table wanted() const;
-  void compare(const Graph& graph, std::span<const std::string> fetches) const;
-  Table table_of(const Graph& graph, std::span<const std::string> fetches);
 
   const AgreementContext context_;
-  std::shared_ptr<Communicator> graph_comm_;  ///< of use_graph()
+  GraphPlans plans_;  ///< of use_graph()
   Negotiation negotiation_;
   Intake intake_;
   PlanMail mail_;
@@ -117,10 +116,9 @@ class Topo final : public Agreement {
   // Between callers of use_graph() and the progress thread.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Table> tables_;  ///< of graphs, by what they and their fetches are
-  Table wanted_;                           ///< null once it is followed
-  std::uint64_t graphs_ = 0;               ///< that were wanted
-  bool stays_ = false;                     ///< the plan is not left by this rank's own will
+  Table wanted_;              ///< null once it is followed
+  std::uint64_t graphs_ = 0;  ///< that were wanted
+  bool stays_ = false;        ///< the plan is not left by this rank's own will
   bool leaving_ = false;
   std::optional<Error> failure_;
   std::string explanation_ = "no plan yet: ranks negotiate the first step";
