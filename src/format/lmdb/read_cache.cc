@@ -14,9 +14,7 @@ std::span<const std::byte> ReadCache::fetch(std::uint64_t offset, std::size_t si
   Run* run = find(offset, size);
   if (run == nullptr) {
     const std::size_t length = length_of_run(offset, size);
-    if (length > kSmallestRun && !std::exchange(forward_, true)) {
-      expect_reads(*file_, Reads::forward);
-    }
+    if (length > kSmallestRun) go_forward();
     run = &oldest();
     if (run->capacity < length) {
       run->bytes = std::make_unique_for_overwrite<std::byte[]>(length);
@@ -39,8 +37,13 @@ std::span<const std::byte> ReadCache::large(std::uint64_t offset, std::size_t si
     large_ = std::make_unique_for_overwrite<std::byte[]>(size);
     large_capacity_ = size;
   }
+  go_forward();
   read(offset, {large_.get(), size});
   return {large_.get(), size};
+}
+
+void ReadCache::go_forward() {
+  if (!std::exchange(forward_, true)) expect_reads(*file_, Reads::forward);
 }
 
 ReadCache::Run* ReadCache::find(std::uint64_t offset, std::size_t size) {

@@ -51,11 +51,12 @@ class ReadCache {
   Run* find(std::uint64_t offset, std::size_t size);
   std::size_t length_of_run(std::uint64_t offset, std::size_t size) const;
   Run& oldest();
+  void go_forward();
   void read(std::uint64_t offset, std::span<std::byte> out);
 
   std::shared_ptr<const File> file_;
   std::uint64_t end_;
-  bool forward_ = false;  ///< a run was continued: the file is read on, not just looked into
+  bool forward_ = false;  ///< the file is read on, or values at length: no mere look into it
   std::array<Run, kRuns> runs_;
   std::size_t last_ = 0;  ///< the run that served last: most fetches hit it again
   std::unique_ptr<std::byte[]> large_;
