@@ -10,7 +10,9 @@ export FOREBAY_TEST_SCALE="${FOREBAY_TEST_SCALE:-20}"
 fuzz_seconds="${FOREBAY_FUZZ_SECONDS:-600}"
 timeout_seconds=7200
 # What `make test` compiles in groups and runs as whole programs (scripts/test.sh), here each by itself.
-one_by_one=(-DFOREBAY_UNITY=OFF -DFOREBAY_TEST_PROGRAMS=OFF)
+# Limits grow with the number of cases: ctest's --timeout is only for tests that have none of their own.
+one_by_one=(-DFOREBAY_UNITY=OFF -DFOREBAY_TEST_PROGRAMS=OFF
+            -DFOREBAY_TEST_PATIENCE="$FOREBAY_TEST_SCALE")
 
 # everything PRESET [cmake option...]
 everything() {
