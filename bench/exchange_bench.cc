@@ -125,8 +125,11 @@ std::byte content(int owner, std::uint64_t index) {
 /// An exchange of samples of one size, and what it stands on.
 class Bench {
  public:
-  Bench(std::shared_ptr<Communicator> world, const Options& options, std::uint64_t sample_bytes)
-      : world_(std::move(world)), node_(world_->split_by_node()), sample_bytes_(sample_bytes) {
+  Bench(const std::shared_ptr<Communicator>& world, const Options& options,
+        std::uint64_t sample_bytes)
+      : world_(world->split(0, world->rank())),
+        node_(world_->split_by_node()),
+        sample_bytes_(sample_bytes) {
     board_ = std::make_shared<FailureBoard>(world_, node_);
     exchange_ = std::make_unique<Exchange>(
         ExchangeParts{.world = world_, .node = node_, .board = board_, .progress = &progress_},

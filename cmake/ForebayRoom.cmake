@@ -51,8 +51,9 @@ function(forebay_test_cases target name label)
   # No test finds what another one has left in the user's cache.
   set(environment "XDG_CACHE_HOME=/dev/null")
   if(NOT FOREBAY_TEST_PROGRAMS)
+    math(EXPR limit "120 * ${FOREBAY_TEST_PATIENCE}")
     gtest_discover_tests(${target} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-                         PROPERTIES LABELS ${label} TIMEOUT 120 ENVIRONMENT "${environment}")
+                         PROPERTIES LABELS ${label} TIMEOUT ${limit} ENVIRONMENT "${environment}")
     return()
   endif()
   # Large programs run in parts, and the long ones first, so that no core idles at the end.
@@ -63,10 +64,11 @@ function(forebay_test_cases target name label)
     set(parts 4)
   endif()
   math(EXPR last "${parts} - 1")
+  math(EXPR limit "1200 * ${FOREBAY_TEST_PATIENCE}")
   foreach(part RANGE ${last})
     add_test(NAME ${name}.program_${part} COMMAND ${target})
     set_tests_properties(${name}.program_${part} PROPERTIES
-      LABELS ${label} TIMEOUT 1200 COST ${cost}
+      LABELS ${label} TIMEOUT ${limit} COST ${cost}
       ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test_cases/${target}_${part}.xml")
   endforeach()
 endfunction()
