@@ -27,7 +27,7 @@ import machine
 import network_nodes
 import nodes
 
-_LAST_WORDS = 10  # seconds to end after the figures are out
+_LAST_WORDS = 3  # seconds to end after the figures are out
 
 
 class Failed(Exception):
