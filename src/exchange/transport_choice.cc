@@ -192,14 +192,25 @@ class Choosing {
   const TransportOptions& options_;
 };
 
-std::string in_words(const Candidate& taken, const Candidate& other) {
-  const std::string name = to_string(taken.transport);
-  if (!other.reader) {
-    return fmt::format("{}, since {} fails ({})", name, to_string(other.transport), other.fault);
-  }
+std::string in_words(const Candidate& taken, std::span<const Candidate> all) {
   const auto megabytes = [](double pace) { return pace > 0 ? 1e-6 / pace : 0; };
-  return fmt::format("{} ({:.0f} MB/s on the slowest rank, {:.0f} {})", name, megabytes(taken.pace),
-                     megabytes(other.pace), to_string(other.transport));
+  std::string text = fmt::format("{} ({:.0f} MB/s on the slowest rank", to_string(taken.transport),
+                                 megabytes(taken.pace));
+  for (const Candidate& other : all) {
+    const char* const name = to_string(other.transport);
+    if (!other.reader) {
+      text += fmt::format("; {} fails: {}", name, other.fault);
+    } else if (&other != &taken) {
+      text += fmt::format(", {:.0f} {}", megabytes(other.pace), name);
+    }
+  }
+  return text + ")";
+}
+
+/// Those that work come first, the faster the earlier.
+bool better(const Candidate& a, const Candidate& b) {
+  if (!a.reader || !b.reader) return a.reader != nullptr && b.reader == nullptr;
+  return a.pace < b.pace;
 }
 
 [[noreturn]] void fail_without_transport(const std::string& fault) {
@@ -239,14 +250,15 @@ TransportChoice choose_transport(Communicator& comm, RemoteMemory& memory, Progr
   Choosing choosing(comm, memory, *progress, options);
   if (options.forced) return forced(choosing, *options.forced);
   choosing.write_pattern();
-  Candidate one_sided = choosing.make(Transport::one_sided);
-  choosing.try_out(one_sided);
-  Candidate two_sided = choosing.make(Transport::two_sided);
-  choosing.try_out(two_sided);
-  if (!one_sided.reader && !two_sided.reader) fail_without_transport(two_sided.fault);
-  const bool first = one_sided.reader && (!two_sided.reader || one_sided.pace <= two_sided.pace);
-  Candidate& taken = first ? one_sided : two_sided;
-  return {std::move(taken.reader), in_words(taken, first ? two_sided : one_sided)};
+  std::vector<Candidate> candidates;
+  for (const Transport transport :
+       {Transport::one_sided, Transport::two_sided, Transport::two_sided_short}) {
+    choosing.try_out(candidates.emplace_back(choosing.make(transport)));
+  }
+  Candidate& taken = *std::ranges::min_element(candidates, better);
+  if (!taken.reader) fail_without_transport(candidates.back().fault);
+  std::string why = in_words(taken, candidates);
+  return {std::move(taken.reader), std::move(why)};
 }
 
 }  // namespace forebay
