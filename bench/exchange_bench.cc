@@ -1,7 +1,8 @@
 // What a sample in the memory of another rank costs.
 //
-//   mpirun -n 2 exchange_bench [--seconds S] [--transport one_sided|two_sided] [--parts LIST]
-//                               [--latency-bytes N] [--computing no] [--only-bytes N]
+//   mpirun -n 2 exchange_bench [--seconds S] [--transport one_sided|two_sided|two_sided_short]
+//                               [--parts LIST] [--latency-bytes N] [--computing no]
+//                               [--only-bytes N]
 //
 // Ranks share a node unless FOREBAY_RANKS_PER_NODE=1 (or the launcher) puts each on its own. Parts:
 //
@@ -77,7 +78,10 @@ Options parse(int argc, char** argv) {
     if (name == "--only-bytes") options.only_bytes = std::stoul(value);
     if (name == "--computing") options.computing = value != "no";
     if (name != "--transport") continue;
-    options.transport = value == "one_sided" ? Transport::one_sided : Transport::two_sided;
+    for (const Transport one :
+         {Transport::one_sided, Transport::two_sided, Transport::two_sided_short}) {
+      if (value == to_string(one)) options.transport = one;
+    }
   }
   return options;
 }
@@ -243,26 +247,38 @@ Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& 
           {"moved_by", bench.exchange().describe()}};
 }
 
-/// The raw transports: a window that MPI allocates, and messages; rank 0 reads from the last rank.
+/// The raw transports: a window that MPI allocates, if it does, and messages; rank 0 reads from the
+/// last rank.
 class Raw {
  public:
   Raw(Communicator& world, std::size_t sample_bytes) : world_(world), sample_bytes_(sample_bytes) {
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
     void* base = nullptr;
-    check_mpi(MPI_Win_allocate(static_cast<MPI_Aint>(kShareBytes), 1, MPI_INFO_NULL, comm_,
-                               static_cast<void*>(&base), &window_),
-              "MPI_Win_allocate");
+    check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    const bool made = MPI_Win_allocate(static_cast<MPI_Aint>(kShareBytes), 1, MPI_INFO_NULL, comm_,
+                                       static_cast<void*>(&base), &window_) == MPI_SUCCESS;
+    if (!made) {
+      window_ = MPI_WIN_NULL;
+      own_.resize(kShareBytes);
+      base = own_.data();
+    }
     memory_ = static_cast<std::byte*>(base);
     std::memset(memory_, 1, kShareBytes);
+    if (!made) return;
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
   }
   Raw(const Raw&) = delete;
   Raw& operator=(const Raw&) = delete;
   ~Raw() {
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    if (window_ != MPI_WIN_NULL) {
+      MPI_Win_unlock_all(window_);
+      MPI_Win_free(&window_);
+    }
     MPI_Comm_free(&comm_);
   }
+
+  /// Whether MPI makes windows here.
+  bool gets() const { return window_ != MPI_WIN_NULL; }
 
   void get(std::span<const std::uint64_t> indices, std::span<std::byte> room) {
     const int owner = world_.size() - 1;
@@ -316,6 +332,7 @@ class Raw {
   std::size_t sample_bytes_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
+  std::vector<std::byte> own_;  ///< where there is no window
   std::byte* memory_ = nullptr;
   std::vector<MPI_Request> requests_;
 };
@@ -416,7 +433,8 @@ class Bandwidth {
     Series ours, gets, messages;
     for (int turn = 0; turn < kTurns; ++turn) {
       raw.meet();
-      if (reads) gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
+      if (reads && raw.gets())
+        gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
       raw.meet();
       if (reads) messages.add(pace(turns, [&](const auto& list) { raw.receive(list, room_); }));
       if (owns) pace(turns, [&](const auto& list) { raw.send(list); });
@@ -451,7 +469,8 @@ class Bandwidth {
     Series ours, gets, messages;
     for (int turn = 0; turn < kTurns; ++turn) {
       bench_.world().barrier();
-      if (reads) gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
+      if (reads && raw.gets())
+        gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
       owner_or_not([&] { raw.meet(); });
       if (reads) messages.add(pace(turns, [&](const auto& list) { raw.receive(list, room_); }));
       if (owns) owner([&] { pace(turns, [&](const auto& list) { raw.send(list); }); });
@@ -466,7 +485,7 @@ class Bandwidth {
                       const Series& messages) {
     const Series& faster = gets.median() > messages.median() ? gets : messages;
     result["fetch_mb_s"] = ours.json();
-    result["mpi_get_mb_s"] = gets.json();
+    if (!gets.values().empty()) result["mpi_get_mb_s"] = gets.json();
     result["messages_mb_s"] = messages.json();
     result["over_faster_raw"] = ratios(ours, faster).json();
   }

@@ -51,7 +51,7 @@ class NodesError(RuntimeError):
     """The nodes cannot be brought up; the message says what to do."""
 
 
-def _die_with_parent(number):
+def die_with_parent(number):
     """For preexec_fn: the child gets signal `number` when the thread that started it is gone."""
     libc = ctypes.CDLL(None)
 
@@ -135,7 +135,7 @@ class FileSystem:
                 self.process = subprocess.Popen(
                     [program, backing, *mounts, "--control", self._control, *options],
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-                    start_new_session=True, preexec_fn=_die_with_parent(signal.SIGTERM))
+                    start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM))
         except OSError as error:
             raise NodesError(f"{error}; build the target forebay-pfs, or set FOREBAY_PFS") from None
         try:
@@ -175,17 +175,21 @@ class FileSystem:
                 subprocess.run(["umount", "--lazy", mount], stderr=subprocess.DEVNULL, check=False)
 
 
-def launcher(mpi, hosts, ranks_per_node):
-    """(words before the command, environment) of an MPI start on `hosts` through the agent."""
+def launcher(mpi, hosts, ranks_per_node, *, agent=_AGENT, own="lo", network="lo"):
+    """(words before the command, environment) of an MPI start on `hosts` through `agent`.
+
+    own      interface over which the nodes reach the launcher
+    network  interface, or addresses as in 10.77.0.0/16, by which Open MPI's processes find each other
+    """
     places = ",".join(f"{host}:{ranks_per_node}" for host in hosts)
     program = shutil.which(f"mpirun.{mpi}") or "mpirun"
     ranks = str(len(hosts) * ranks_per_node)
     if mpi == "mpich":
-        return ([program, "-launcher", "rsh", "-launcher-exec", _AGENT, "-iface", "lo", "-hosts",
+        return ([program, "-launcher", "rsh", "-launcher-exec", agent, "-iface", own, "-hosts",
                  places, "-n", ranks], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"})
     # No tree: a node must not be started from inside another one.
-    settings = {"plm_rsh_agent": _AGENT, "plm_rsh_no_tree_spawn": "1", "oob_tcp_if_include": "lo",
-                "btl_tcp_if_include": "lo", "mpi_yield_when_idle": "1"}
+    settings = {"plm_rsh_agent": agent, "plm_rsh_no_tree_spawn": "1",
+                "oob_tcp_if_include": network, "btl_tcp_if_include": network, "mpi_yield_when_idle": "1"}
     words = [word for setting in settings.items() for word in ("--mca", *setting)]
     return ([program, *words, "--bind-to", "none", "--host", places, "-n", ranks],
             {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
@@ -268,7 +272,7 @@ class Nodes:
             [*namespace, *words], env={**os.environ, **variables, **self._variables(),
                                        **{name: str(value) for name, value in (env or {}).items()}},
             stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True,
-            preexec_fn=_die_with_parent(signal.SIGKILL))
+            preexec_fn=die_with_parent(signal.SIGKILL))
         try:
             out, err = self._job.communicate(timeout=timeout)
         except BaseException:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/brisk_waiting.hpp"
 #include "comm/mpi_error.hpp"
 #include "forebay/error.hpp"
 
@@ -12,8 +13,9 @@ namespace {
 // libraries that keep a list of it.
 constexpr std::size_t kBatchPieces = 512;
 constexpr std::size_t kBatchBytes = std::size_t{64} << 20;
-// One marker in so many pieces, to see that something comes.
+// One marker in so many pieces or bytes, to see that something comes.
 constexpr std::size_t kMarkEvery = 16;
+constexpr std::size_t kMarkBytes = std::size_t{256} << 10;
 // Words to owners.
 constexpr std::byte kBegin{1};
 constexpr std::byte kEnd{2};
@@ -50,18 +52,21 @@ void MpiOneSidedReader::begin_batch() {
   const std::size_t end = batch_end();
   batch_->markers.clear();
   batch_->owners.clear();
-  const std::size_t first = begun_;
+  std::size_t unmarked = 0;
+  std::size_t unmarked_bytes = 0;
   for (; begun_ < end; ++begun_) {
     const RemotePiece& piece = pieces_[begun_];
     const bool last = begun_ + 1 == end || pieces_[begun_ + 1].owner != piece.owner;
     const auto count = static_cast<int>(piece.to.size());
     const MPI_Aint offset = MpiWindow::displacement(piece.offset);
-    if (!last && (begun_ - first) % kMarkEvery != kMarkEvery - 1) {
+    unmarked_bytes += piece.to.size();
+    if (!last && ++unmarked < kMarkEvery && unmarked_bytes < kMarkBytes) {
       check_mpi(MPI_Get(piece.to.data(), count, MPI_BYTE, piece.owner, offset, count, MPI_BYTE,
                         window_->handle()),
                 "MPI_Get");
       continue;
     }
+    unmarked = unmarked_bytes = 0;
     if (last) batch_->owners.push_back(piece.owner);
     check_mpi(MPI_Rget(piece.to.data(), count, MPI_BYTE, piece.owner, offset, count, MPI_BYTE,
                        window_->handle(), &batch_->markers.emplace_back(MPI_REQUEST_NULL)),
@@ -70,14 +75,13 @@ void MpiOneSidedReader::begin_batch() {
   tell_owners(kBegin);
 }
 
-// Rests stay short for as long as something comes: most libraries move data only when asked.
 void MpiOneSidedReader::wait_for_markers(const WaitPolicy& policy) {
   const std::string what = fmt::format("samples of rank {}{}", batch_->owners.front(),
                                        batch_->owners.size() > 1 ? " and others" : "");
   auto& markers = batch_->markers;
   std::vector<int> which(markers.size());
   for (;;) {
-    Waiting waiting(policy, what);
+    BriskWaiting waiting(policy, what);
     for (int count = 0; count == 0;) {
       check_mpi(MPI_Testsome(static_cast<int>(markers.size()), markers.data(), &count, which.data(),
                              MPI_STATUSES_IGNORE),

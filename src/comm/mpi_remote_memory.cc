@@ -147,10 +147,12 @@ std::unique_ptr<RemoteReader> MpiRemoteMemory::make_reader(Transport transport, 
     return nullptr;
   }
   auto comm = std::static_pointer_cast<MpiCommunicator>(comm_->split(0, comm_->rank()));
-  if (transport == Transport::two_sided) {
-    return std::make_unique<MpiTwoSidedReader>(std::move(comm), mine_);
+  if (transport == Transport::one_sided) {
+    return std::make_unique<MpiOneSidedReader>(std::move(comm), window_);
   }
-  return std::make_unique<MpiOneSidedReader>(std::move(comm), window_);
+  const bool short_ones = transport == Transport::two_sided_short;
+  return std::make_unique<MpiTwoSidedReader>(
+      std::move(comm), mine_, short_ones ? MpiTwoSidedReader::kShortMessage : kLongestMessage);
 }
 
 std::string MpiRemoteMemory::describe() const {

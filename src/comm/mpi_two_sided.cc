@@ -46,6 +46,14 @@ int answer_tag(std::uint64_t number) {
   return kFirstAnswerTag + static_cast<int>(number % kAnswerTags);
 }
 
+/// Calls `move` with the parts of `whole` that travel by themselves.
+template <typename Span, typename Move>
+void in_messages(Span whole, std::size_t longest, Move move) {
+  for (; !whole.empty(); whole = whole.subspan(std::min(longest, whole.size()))) {
+    move(whole.first(std::min(longest, whole.size())));
+  }
+}
+
 bool is_packed(std::uint64_t bytes) { return bytes < kPackBelow; }
 
 bool some_done(std::vector<MPI_Request>& requests) {
@@ -98,8 +106,8 @@ std::size_t checked_packed_bytes(const Head& head, std::span<const AskedPiece> p
 }  // namespace
 
 MpiTwoSidedReader::MpiTwoSidedReader(std::shared_ptr<MpiCommunicator> comm,
-                                     std::span<const std::byte> mine)
-    : comm_(std::move(comm)), mine_(mine) {
+                                     std::span<const std::byte> mine, std::size_t longest_message)
+    : comm_(std::move(comm)), mine_(mine), longest_message_(longest_message) {
   comm_->carry_messages();
 }
 
@@ -167,11 +175,13 @@ void MpiTwoSidedReader::ask(Request& request) {
   const Head head{.rank = static_cast<std::uint64_t>(comm_->rank()), .number = ++number_};
   std::vector<std::byte> message(sizeof(head));
   std::memcpy(message.data(), &head, sizeof(head));
-  const auto receive = [&](std::span<std::byte> to) {
-    check_mpi(
-        MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, owner, answer_tag(head.number),
-                  comm_->handle(), &request.receives.emplace_back(MPI_REQUEST_NULL)),
-        "MPI_Irecv");
+  const auto receive = [&](std::span<std::byte> whole) {
+    in_messages(whole, longest_message_, [&](std::span<std::byte> to) {
+      check_mpi(MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, owner,
+                          answer_tag(head.number), comm_->handle(),
+                          &request.receives.emplace_back(MPI_REQUEST_NULL)),
+                "MPI_Irecv");
+    });
   };
   if (request.packed_bytes > 0) {
     request.packed = arriving_.take(request.packed_bytes);
@@ -257,11 +267,13 @@ void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
   const auto pieces = parse(message, head);
   const std::size_t packed_bytes = checked_packed_bytes(head, pieces, mine_.size(), comm_->size());
   Answer& answer = answers_->emplace_back();
-  const auto send = [&](std::span<const std::byte> from) {
-    check_mpi(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE,
-                        static_cast<int>(head.rank), answer_tag(head.number), comm_->handle(),
-                        &answer.sends.emplace_back(MPI_REQUEST_NULL)),
-              "MPI_Isend");
+  const auto send = [&](std::span<const std::byte> whole) {
+    in_messages(whole, longest_message_, [&](std::span<const std::byte> from) {
+      check_mpi(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE,
+                          static_cast<int>(head.rank), answer_tag(head.number), comm_->handle(),
+                          &answer.sends.emplace_back(MPI_REQUEST_NULL)),
+                "MPI_Isend");
+    });
   };
   if (packed_bytes > 0) {
     answer.packed = leaving_.take(packed_bytes);

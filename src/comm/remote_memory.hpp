@@ -23,11 +23,19 @@
 
 namespace forebay {
 
-/// How bytes of another node get here.
-enum class Transport : std::uint8_t { one_sided, two_sided };
+/// How bytes of another node get here; two_sided_short: by messages of a few kilobytes.
+enum class Transport : std::uint8_t { one_sided, two_sided, two_sided_short };
 
 constexpr const char* to_string(Transport transport) {
-  return transport == Transport::one_sided ? "one_sided" : "two_sided";
+  switch (transport) {
+    case Transport::one_sided:
+      return "one_sided";
+    case Transport::two_sided:
+      return "two_sided";
+    case Transport::two_sided_short:
+      return "two_sided_short";
+  }
+  return "";
 }
 
 /// A part of one rank's memory, and where it is to go: at most kLongestMessage (messages.hpp)

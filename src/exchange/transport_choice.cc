@@ -17,11 +17,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kReading{8};     // by the ranks whose turn it is
-constexpr milliseconds kOutside{12};    // MPI, for the main threads of the others
+constexpr milliseconds kReading{16};    // by the ranks whose turn it is
+constexpr milliseconds kOutside{24};    // MPI, for the main threads of the others
 constexpr milliseconds kLongest{1000};  // for one batch, before a transport counts as broken
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
-constexpr std::size_t kPieces = 8;
+// Lists grow from the one to the other: short ones measure how long an owner rests, and long ones
+// take a slow network too long.
+constexpr std::size_t kFewestPieces = 8;
+constexpr std::size_t kMostPieces = 64;
+constexpr std::size_t kFewestLists = 3;
 
 /// What rank `rank` writes at the start of its memory for the others to find.
 std::byte expected(int rank, std::size_t at) {
@@ -73,9 +77,9 @@ class Trial {
     const auto owner = owner_to_read(comm_, memory_);
     if (!owner) return 0;
     const std::size_t bytes = probe_bytes(memory_, *owner);
-    std::vector<std::byte> room(bytes * kPieces);
+    std::vector<std::byte> room(bytes * kMostPieces);
     std::vector<RemotePiece> pieces;
-    for (std::size_t i = 0; i < kPieces; ++i) {
+    for (std::size_t i = 0; i < kMostPieces; ++i) {
       pieces.push_back({*owner, 0, std::span(room).subspan(i * bytes, bytes)});
     }
     try {
@@ -86,20 +90,25 @@ class Trial {
     }
   }
 
+  /// The median of the last lists, which were the longest.
   double read(int owner, const std::vector<RemotePiece>& pieces) {
     const WaitPolicy policy{.timeout = kLongest, .interrupt = {}};
-    std::vector<double> seconds;
-    const auto end = std::chrono::steady_clock::now() + kReading;
-    do {
-      const double begin = now_seconds();
-      reader_.start(pieces);
+    std::vector<double> paces;
+    std::size_t count = kFewestPieces;
+    const double end = now_seconds() + std::chrono::duration<double>(kReading).count();
+    for (double begin = now_seconds(); begin < end || paces.size() < kFewestLists;) {
+      const auto list = std::span(pieces).first(count);
+      reader_.start(list);
       reader_.finish(policy);
-      seconds.push_back(now_seconds() - begin);
-    } while (seconds.size() < 3 || std::chrono::steady_clock::now() < end);
-    for (const RemotePiece& piece : pieces) check(owner, piece.to);
-    std::ranges::sort(seconds);
-    const std::size_t bytes = pieces.size() * pieces.front().to.size();
-    return seconds[seconds.size() / 2] / static_cast<double>(bytes);
+      const double now = now_seconds();
+      paces.push_back((now - begin) / static_cast<double>(count * list.front().to.size()));
+      for (const RemotePiece& piece : list) check(owner, piece.to);
+      begin = now_seconds();
+      if (begin < end) count = std::min(2 * count, kMostPieces);
+    }
+    const auto last = std::span(paces).last(kFewestLists);
+    std::ranges::sort(last);
+    return last[kFewestLists / 2];
   }
 
   static void check(int owner, std::span<const std::byte> got) {
@@ -183,14 +192,25 @@ class Choosing {
   const TransportOptions& options_;
 };
 
-std::string in_words(const Candidate& taken, const Candidate& other) {
-  const std::string name = to_string(taken.transport);
-  if (!other.reader) {
-    return fmt::format("{}, since {} fails ({})", name, to_string(other.transport), other.fault);
-  }
+std::string in_words(const Candidate& taken, std::span<const Candidate> all) {
   const auto megabytes = [](double pace) { return pace > 0 ? 1e-6 / pace : 0; };
-  return fmt::format("{} ({:.0f} MB/s on the slowest rank, {:.0f} {})", name, megabytes(taken.pace),
-                     megabytes(other.pace), to_string(other.transport));
+  std::string text = fmt::format("{} ({:.0f} MB/s on the slowest rank", to_string(taken.transport),
+                                 megabytes(taken.pace));
+  for (const Candidate& other : all) {
+    const char* const name = to_string(other.transport);
+    if (!other.reader) {
+      text += fmt::format("; {} fails: {}", name, other.fault);
+    } else if (&other != &taken) {
+      text += fmt::format(", {:.0f} {}", megabytes(other.pace), name);
+    }
+  }
+  return text + ")";
+}
+
+/// Those that work come first, the faster the earlier.
+bool better(const Candidate& a, const Candidate& b) {
+  if (!a.reader || !b.reader) return a.reader != nullptr && b.reader == nullptr;
+  return a.pace < b.pace;
 }
 
 [[noreturn]] void fail_without_transport(const std::string& fault) {
@@ -230,14 +250,15 @@ TransportChoice choose_transport(Communicator& comm, RemoteMemory& memory, Progr
   Choosing choosing(comm, memory, *progress, options);
   if (options.forced) return forced(choosing, *options.forced);
   choosing.write_pattern();
-  Candidate one_sided = choosing.make(Transport::one_sided);
-  choosing.try_out(one_sided);
-  Candidate two_sided = choosing.make(Transport::two_sided);
-  choosing.try_out(two_sided);
-  if (!one_sided.reader && !two_sided.reader) fail_without_transport(two_sided.fault);
-  const bool first = one_sided.reader && (!two_sided.reader || one_sided.pace <= two_sided.pace);
-  Candidate& taken = first ? one_sided : two_sided;
-  return {std::move(taken.reader), in_words(taken, first ? two_sided : one_sided)};
+  std::vector<Candidate> candidates;
+  for (const Transport transport :
+       {Transport::one_sided, Transport::two_sided, Transport::two_sided_short}) {
+    choosing.try_out(candidates.emplace_back(choosing.make(transport)));
+  }
+  Candidate& taken = *std::ranges::min_element(candidates, better);
+  if (!taken.reader) fail_without_transport(candidates.back().fault);
+  std::string why = in_words(taken, candidates);
+  return {std::move(taken.reader), std::move(why)};
 }
 
 }  // namespace forebay

@@ -45,7 +45,7 @@ struct TransportOptions {
   std::function<void(const Error&)> failed;
 };
 
-/// The first bytes of `memory` are overwritten. Takes some 50 ms where there is a choice.
+/// The first bytes of `memory` are overwritten. Takes some 150 ms where there is a choice.
 /// Throws unsupported, on all ranks, when there is no transport, or not the forced one. Collective.
 TransportChoice choose_transport(Communicator& comm, RemoteMemory& memory, ProgressThread* progress,
                                  const TransportOptions& options);

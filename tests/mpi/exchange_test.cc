@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Way{"chosen", {}, SharedMemoryKind::mpi},
                       Way{"one_sided", Transport::one_sided, SharedMemoryKind::mpi},
                       Way{"two_sided", Transport::two_sided, SharedMemoryKind::mpi},
+                      Way{"two_sided_short", Transport::two_sided_short, SharedMemoryKind::mpi},
                       Way{"one_sided_posix", Transport::one_sided, SharedMemoryKind::posix},
                       Way{"two_sided_posix", Transport::two_sided, SharedMemoryKind::posix}),
     [](const auto& way) { return std::string(way.param.name); });
