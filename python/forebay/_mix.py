@@ -80,6 +80,8 @@ class Mix:
             samples = whole_number("samples", samples, 1)
         if "order" in options or "ids" in options:
             raise usage("a mix has an order of its own", "drop order and ids")
+        if "iterations" in options or "epochs" in options:
+            raise usage("a mix has no end", "drop iterations and epochs, and end the loop")
         parts = [_opened(each) for each in datasets]
         self._path, self._describe = _one_after_the_other(parts)
         self._sizes = [len(part) for part in parts]

@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core
-from ._errors import Error, usage
+from ._errors import Error, UsageError, usage
 from ._ranks import Ranks
 
 
@@ -133,7 +133,19 @@ class Pipelines:
         self.asked = asked
         self.given_up = False
 
+    def over(self) -> UsageError:
+        """What to raise for batches behind the end that the options give the run."""
+        iterations, epochs = self._options.iterations, self._options.epochs
+        limit = f"iterations={iterations}" if iterations > 0 else f"epochs={epochs}"
+        return usage(
+            f"the run is over: {limit} counts from its start, over all epochs",
+            "raise iterations or epochs, or leave them out and break out of the loop",
+        )
+
     def _go_to(self, epoch: int) -> None:
+        iterations, epochs = self._options.iterations, self._options.epochs
+        if 0 < iterations <= epoch * self.length or 0 < epochs <= epoch:
+            raise self.over()
         self.end()
         self._state = None
         options = self._options.copy()
@@ -143,12 +155,9 @@ class Pipelines:
 
     def begin_epoch(self) -> None:
         """The next epoch, or the one that was asked for, or what is left of a resumed one."""
-        given_up, self.given_up = self.given_up, False
-        asked, self.asked = self.asked, None
-        if self._strided or (asked is None and not given_up):
-            self.get()
-            return
         at = int(self.get().epochs_done())
-        wanted = at + 1 if asked is None else asked
-        if wanted != at or given_up:
+        wanted = at + (1 if self.given_up else 0) if self.asked is None else self.asked
+        if not self._strided and (wanted != at or self.given_up):
             self._go_to(wanted)
+        self.given_up = False
+        self.asked = None
