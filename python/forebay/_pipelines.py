@@ -74,13 +74,23 @@ class Pipelines:
     def get(self) -> Any:
         """The pipeline, opened where there is none."""
         if self.core is None:
+            self._require_own()
             self._reopen()
         return self.core
+
+    def _require_own(self) -> None:
+        """Raises UsageError in a child of a fork: what it has is as old as the fork."""
+        if os.getpid() != self._process:
+            raise usage(
+                "the loader was opened before this process was forked",
+                "open loaders in the process that uses them",
+            )
 
     def told(self) -> Told:
         """Figures of the pipeline, or of the last one: asking for them opens none."""
         core = self.core
         if core is None:
+            self._require_own()
             assert self._last is not None
             return self._last
         skipped = {each[0]: each for each in core.skipped()}
@@ -88,6 +98,7 @@ class Pipelines:
 
     def position(self) -> Optional[str]:
         """The state after the batches that were yielded."""
+        self._require_own()
         if self.core is None:
             return self._state
         return self.yielded if self.yielded is not None else self.ahead()
@@ -123,6 +134,7 @@ class Pipelines:
 
     def resume(self, state: Optional[Any], asked: Optional[int]) -> None:
         """Goes on where ``state`` was taken. Where that fails, nothing has changed."""
+        self._require_own()
         self.end()
         before, self._state = self._state, None if state is None else json.dumps(state)
         try:
