@@ -26,12 +26,14 @@ shift || true
 name=$flavour
 site=(--system-site-packages)
 tests=(.)
+typed=forebay
 # Everything that compiles and checks; nothing of it is needed to use the package. Newer ones may find
 # other faults: raise the numbers by hand.
 tools="nanobind==3.1.0 scikit-build-core==1.1.2 build==1.6.1 mypy==2.4.1 ruff==0.17.6"
 if [ "$beside" = tensorflow ]; then
   name=$flavour-tensorflow
   site=()
+  typed=forebay.tf  # there is no torch for the types of the others
   tests=(test_tf.py test_examples.py::test_tensorflow_mnist
          test_docs.py::test_every_block_of_the_page_on_tensorflow_runs)
   tools+=" tensorflow-cpu==2.21.0 pytest==9.2.0 lmdb==3.0.0"
@@ -76,6 +78,6 @@ if [ "$beside" = tensorflow ]; then with_operation=ON; fi
 export PATH="$venv/bin:$PATH"
 # Not from the root of the repository: what is tested is what was installed.
 (cd tests/python && "$python" -m pytest -q -p no:cacheprovider --color=no "$@" "${tests[@]}")
-"$venv/bin/mypy" --config-file pyproject.toml --python-executable "$python" -p forebay
+"$venv/bin/mypy" --config-file pyproject.toml --python-executable "$python" -p "$typed"
 "$venv/bin/ruff" check
 "$venv/bin/ruff" format --check
