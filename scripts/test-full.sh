@@ -46,7 +46,7 @@ fuzz() {
 # With Slurm, so that no test of srun is skipped.
 python_package() {
   scripts/install-deps.sh slurm-wlm munge
-  scripts/python.sh openmpi
+  scripts/python.sh --sdist openmpi
   scripts/docs.sh
 }
 

@@ -76,7 +76,8 @@ class Samples {
 
   /// Hands the samples `ids` to `sink`, each as often as it is named, in the order in which they
   /// lie in the files. `sink` may call other methods. Throws usage for an id that does not exist,
-  /// io, corrupt, changed, and what `sink` throws.
+  /// io, corrupt, changed, and what `sink` throws. Errors name the file; io and corrupt the sample
+  /// too, and its key where that can be read.
   void read(std::span<const std::uint64_t> ids, const Sink& sink) const;
   /// The key of one sample.
   std::string key(std::uint64_t id) const;

@@ -5,6 +5,7 @@ Each is also a built-in exception of the same meaning, so ``except FileNotFoundE
 
 from __future__ import annotations
 
+import json
 from typing import Optional
 
 from ._wording import for_python
@@ -149,6 +150,22 @@ def make(
     error.key = key
     error.rank = rank
     return error
+
+
+def serialized(error: Error) -> str:
+    """The text form in which the C++ library sends errors to other ranks."""
+    place = {"offset": error.offset, "sample": error.sample}
+    return json.dumps(
+        {
+            "kind": error.kind,
+            "happened": error.happened or str(error),
+            "remedy": error.remedy,
+            "file": error.file or "",
+            "key": error.key or "",
+            "rank": -1 if error.rank is None else error.rank,
+            **{name: number for name, number in place.items() if number is not None},
+        }
+    )
 
 
 def usage(happened: str, remedy: str) -> UsageError:

@@ -63,7 +63,8 @@ class Loader:
         seeds: Whether batches carry ``seed``: a number for each sample and epoch (``uint64``), for
             augmentation that does not depend on ranks.
         options: Any option of the command line by its name, as ``stage_bytes``, ``engine``,
-            ``group``; :func:`option_help` lists them.
+            ``group``; :func:`option_help` lists them. ``iterations`` and ``epochs`` limit the whole
+            run: asking for batches behind its end raises :class:`UsageError`.
 
     Raises:
         Error: with file, sample, key and rank as attributes.
@@ -258,14 +259,18 @@ class Loader:
         core = pipelines.core  # another thread may close the loader: then this one raises
         self._require_latest(generation)
         before = core.epochs_done()
-        finished = False
+        finished = begun = False
         try:
             while not finished:
                 self._require_latest(generation)
                 pipelines.given_up = True
                 batch = self._next(core)
-                if batch is None:
+                if batch is None and begun:
                     break
+                if batch is None:
+                    pipelines.given_up = False
+                    raise pipelines.over()
+                begun = True
                 finished = core.epochs_done() > before
                 pipelines.given_up = not finished
                 yield batch

@@ -11,7 +11,7 @@ from ._dataset import Dataset, require_free_names
 from ._errors import usage
 from ._loader import Loader
 from ._options import whole_number
-from ._ranks import RanksLike, find_ranks
+from ._ranks import RanksLike, failing_together, find_ranks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,26 +72,15 @@ class Mix:
         ranks: RanksLike = None,
         **options: Any,
     ) -> None:
-        if by not in ("weight", "samples"):
-            raise usage(f"by is {by!r}", "use weight or samples")
-        if not datasets or any(not 0 < number < math.inf for number in datasets.values()):
-            raise usage("weights must be positive", "leave out data sets that are not wanted")
-        if samples is not None:
-            samples = whole_number("samples", samples, 1)
-        if "order" in options or "ids" in options:
-            raise usage("a mix has an order of its own", "drop order and ids")
-        parts = [_opened(each) for each in datasets]
-        self._path, self._describe = _one_after_the_other(parts)
-        self._sizes = [len(part) for part in parts]
-        if by == "samples":
-            self._counts = [int(number) for number in datasets.values()]
-        else:
-            wanted = sum(self._sizes) if samples is None else samples
-            self._counts = shares([float(number) for number in datasets.values()], wanted)
-        if sum(self._counts) == 0:
-            raise usage("an epoch of the mix has no samples", "raise samples")
-        self._seed = seed
         self._ranks = find_ranks(ranks)
+        with failing_together(self._ranks):
+            _check_arguments(datasets, by, options)
+            parts = [_opened(each) for each in datasets]
+            self._path, self._describe = _one_after_the_other(parts)
+            self._sizes = [len(part) for part in parts]
+            numbers = list(datasets.values())
+            self._counts = _counts(numbers, by, samples, sum(self._sizes))
+        self._seed = seed
         self._batch_size = batch_size
         self._options = options
         self._loader: Loader
@@ -183,6 +172,7 @@ class Mix:
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next epoch the one with this number. Not needed."""
+        epoch = whole_number("epoch", epoch, 0)
         if self._begun or epoch != self._epoch:
             self._go_to(epoch)
 
@@ -196,13 +186,10 @@ class Mix:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """As :meth:`Loader.load_state_dict`. Collective."""
-        if state.get("forebay_mix") != _STATE_VERSION:
-            raise usage("this is no state of a mix", "give what state_dict() has returned")
-        epoch, inner = int(state["epoch"]), state["loader"]
-        if inner["state"] is not None and int(inner["state"]["epoch"]) > 0:  # it was used up
-            self._go_to(epoch + 1)
-        else:
-            self._go_to(epoch)
+        with failing_together(self._ranks):
+            epoch, inner, used_up = _parts_of_state(state)
+        self._go_to(epoch + 1 if used_up else epoch)
+        if not used_up:
             self._loader.load_state_dict(inner)
 
     def stats(self) -> dict[str, Any]:
@@ -218,6 +205,42 @@ class Mix:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_arguments(datasets: Mapping[Any, float], by: str, options: Mapping[str, Any]) -> None:
+    if by not in ("weight", "samples"):
+        raise usage(f"by is {by!r}", "use weight or samples")
+    if not datasets or any(not 0 < number < math.inf for number in datasets.values()):
+        raise usage("weights must be positive", "leave out data sets that are not wanted")
+    if "order" in options or "ids" in options:
+        raise usage("a mix has an order of its own", "drop order and ids")
+    if "iterations" in options or "epochs" in options:
+        raise usage("a mix has no end", "drop iterations and epochs, and end the loop")
+
+
+def _counts(numbers: list[float], by: str, samples: Optional[int], all_samples: int) -> list[int]:
+    """Samples of each data set an epoch."""
+    if samples is not None:
+        samples = whole_number("samples", samples, 1)
+    if by == "samples":
+        counts = [int(number) for number in numbers]
+    else:
+        counts = shares([float(number) for number in numbers], samples or all_samples)
+    if sum(counts) == 0:
+        raise usage("an epoch of the mix has no samples", "raise samples")
+    return counts
+
+
+def _parts_of_state(state: Mapping[str, Any]) -> tuple[int, Any, bool]:
+    """The epoch, the state of its loader, and whether that has come to its end."""
+    try:
+        if state["forebay_mix"] == _STATE_VERSION:
+            inner = state["loader"]["state"]
+            used_up = inner is not None and int(inner["epoch"]) > 0
+            return whole_number("epoch", state["epoch"], 0), state["loader"], used_up
+    except (TypeError, KeyError, ValueError):
+        pass
+    raise usage("this is no state of a mix", "give what state_dict() has returned")
 
 
 def _opened(each: Any) -> Dataset:

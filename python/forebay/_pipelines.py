@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core
-from ._errors import Error, usage
+from ._errors import Error, UsageError, usage
 from ._ranks import Ranks
 
 
@@ -74,13 +74,23 @@ class Pipelines:
     def get(self) -> Any:
         """The pipeline, opened where there is none."""
         if self.core is None:
+            self._require_own()
             self._reopen()
         return self.core
+
+    def _require_own(self) -> None:
+        """Raises UsageError in a child of a fork: what it has is as old as the fork."""
+        if os.getpid() != self._process:
+            raise usage(
+                "the loader was opened before this process was forked",
+                "open loaders in the process that uses them",
+            )
 
     def told(self) -> Told:
         """Figures of the pipeline, or of the last one: asking for them opens none."""
         core = self.core
         if core is None:
+            self._require_own()
             assert self._last is not None
             return self._last
         skipped = {each[0]: each for each in core.skipped()}
@@ -88,6 +98,7 @@ class Pipelines:
 
     def position(self) -> Optional[str]:
         """The state after the batches that were yielded."""
+        self._require_own()
         if self.core is None:
             return self._state
         return self.yielded if self.yielded is not None else self.ahead()
@@ -123,6 +134,7 @@ class Pipelines:
 
     def resume(self, state: Optional[Any], asked: Optional[int]) -> None:
         """Goes on where ``state`` was taken. Where that fails, nothing has changed."""
+        self._require_own()
         self.end()
         before, self._state = self._state, None if state is None else json.dumps(state)
         try:
@@ -133,7 +145,19 @@ class Pipelines:
         self.asked = asked
         self.given_up = False
 
+    def over(self) -> UsageError:
+        """What to raise for batches behind the end that the options give the run."""
+        iterations, epochs = self._options.iterations, self._options.epochs
+        limit = f"iterations={iterations}" if iterations > 0 else f"epochs={epochs}"
+        return usage(
+            f"the run is over: {limit} counts from its start, over all epochs",
+            "raise iterations or epochs, or leave them out and break out of the loop",
+        )
+
     def _go_to(self, epoch: int) -> None:
+        iterations, epochs = self._options.iterations, self._options.epochs
+        if 0 < iterations <= epoch * self.length or 0 < epochs <= epoch:
+            raise self.over()
         self.end()
         self._state = None
         options = self._options.copy()
@@ -143,12 +167,9 @@ class Pipelines:
 
     def begin_epoch(self) -> None:
         """The next epoch, or the one that was asked for, or what is left of a resumed one."""
-        given_up, self.given_up = self.given_up, False
-        asked, self.asked = self.asked, None
-        if self._strided or (asked is None and not given_up):
-            self.get()
-            return
         at = int(self.get().epochs_done())
-        wanted = at + 1 if asked is None else asked
-        if wanted != at or given_up:
+        wanted = at + (1 if self.given_up else 0) if self.asked is None else self.asked
+        if not self._strided and (wanted != at or self.given_up):
             self._go_to(wanted)
+        self.given_up = False
+        self.asked = None

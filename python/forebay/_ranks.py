@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
-from ._errors import UsageError, usage
+from ._errors import Error, serialized, usage
 from ._launch import find_place, processes_of_node, started_by_torchrun
 
 
@@ -129,13 +129,13 @@ def close_at_exit(thing: Any) -> None:
 def failing_together(ranks: Ranks) -> Iterator[None]:
     """Around what one rank may find out alone, in front of a collective opening.
 
-    A UsageError inside makes that opening raise the same on all ranks.
+    An Error inside makes that opening raise the same on all ranks.
     """
     try:
         yield
-    except UsageError as error:
+    except Error as error:
         if ranks.kind == "mpi" and ranks.size > 1:
-            _core.fail_together(ranks._comm, error.happened, error.remedy)
+            _core.fail_together(ranks._comm, serialized(error))
         raise
 
 

@@ -26,10 +26,10 @@ std::shared_ptr<Communicator> adopt(std::uintptr_t address) {
 }
 
 /// For a rank that finds out by itself that it cannot open what the others open: they, whose first
-/// step is such a meeting too, throw the same.
-void fail_together(Communicator& comm, const std::string& happened, const std::string& remedy) {
+/// step is such a meeting too, throw the same. `error` is the text form of parse_error().
+void fail_together(Communicator& comm, const std::string& error) {
   const Unlocked unlocked;
-  collectively(comm, [&] { throw Error(ErrorKind::usage, happened, remedy); });
+  collectively(comm, [&] { throw parse_error(error); });
 }
 
 }  // namespace
@@ -44,8 +44,7 @@ void add_communicators(nb::module_& module) {
       .def("world", &MpiSession::world);
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));
-  module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("happened"),
-             nb::arg("remedy"));
+  module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("error"));
   module.def("launched_by_mpi", &launched_by_mpi);
   module.def("mpi_thread_level", &mpi_thread_level);
   module.def("mpi_library", &mpi_library);

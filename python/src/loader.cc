@@ -205,6 +205,8 @@ void add_options(nb::module_& module) {
       .def("set_ids", &set_ids, nb::arg("ids"))
       .def_rw("stage_bytes", &LoaderOptions::stage_bytes)
       .def_rw("decode_threads", &LoaderOptions::decode_threads)
+      .def_ro("iterations", &LoaderOptions::iterations)
+      .def_ro("epochs", &LoaderOptions::epochs)
       .def_rw("first_epoch", &LoaderOptions::first_epoch)
       .def_rw("first_iteration", &LoaderOptions::first_iteration)
       .def("copy", [](const LoaderOptions& options) { return LoaderOptions(options); })

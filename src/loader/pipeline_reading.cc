@@ -26,6 +26,7 @@ void Pipeline::start() {
                         .placement = placement_of(Component::io),
                         .trace = trace_};
   parts.reader = make_reader(*list, *parts.turns);
+  if (data_->uses_in_place()) how_ += "; records in the page cache are used there, not read";
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
   started();
 }

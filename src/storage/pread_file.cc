@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <utility>
@@ -82,7 +83,8 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   bytes_.fetch_add(result.filled, std::memory_order_relaxed);
   if (result.error != 0) throw read_error(path_, offset + result.filled, result.error);
   if (result.filled < out.size()) {
-    throw end_of_file_error(path_, offset, out.size(), offset + result.filled);
+    const std::uint64_t end = std::min(size(), offset + result.filled);  // it may end before
+    throw end_of_file_error(path_, offset, out.size(), end);
   }
 }
 

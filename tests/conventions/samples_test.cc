@@ -155,6 +155,49 @@ TEST(Samples, AWriterWhoRecyclesPagesIsNoticed) {
   EXPECT_THROW(expect_samples(samples, data, {5}), Error);
 }
 
+/// The place that reading `ids` fails with.
+Where where_it_fails(const Samples& samples, const std::vector<std::uint64_t>& ids) {
+  try {
+    samples.read(ids, [](const SampleView&) {});
+  } catch (const Error& error) {
+    return error.where();
+  }
+  ADD_FAILURE() << "nothing failed";
+  return {};
+}
+
+TEST(Samples, AnErrorNamesTheFirstSampleThatCannotBeRead) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("d"), LmdbBuilder().in_order(60).values(9000, 9000));
+  const std::string file = folder.file("d/data.mdb");
+  const Samples samples = Samples::open(data.path());
+  expect_samples(samples, data, {0, 59});  // the index is there
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  EXPECT_EQ(where_it_fails(samples, {59}).key, data.record(59).key);
+  for (const auto& ids : {std::vector<std::uint64_t>{50}, {1, 50, 2}, {50, 50, 3}}) {
+    const Where where = where_it_fails(samples, ids);
+    EXPECT_EQ(where.file, file);
+    EXPECT_EQ(where.sample, 50U);
+    EXPECT_EQ(where.key, data.record(50).key);
+  }
+}
+
+TEST(Samples, AnErrorOfWhoUsesASampleNamesTheDataSet) {
+  TemporaryFolder folder;
+  write_records(folder.file("d"), {{"0", "x"}, {"1", "y"}});
+  const Samples samples = Samples::open(folder.file("d"));
+  const std::uint64_t ids[] = {0, 1};
+  try {
+    samples.read(ids, [](const SampleView& sample) {
+      throw Error(ErrorKind::corrupt, "no image", "", {.sample = sample.id});
+    });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where().file, folder.file("d"));
+    EXPECT_EQ(error.where().sample, 0U);
+  }
+}
+
 TEST(Samples, TheCodecIsToldByTheFirstSample) {
   TemporaryFolder folder;
   write_records(folder.file("d"), {{"0", std::string(12, 'x')}, {"1", std::string(12, 'y')}});

@@ -32,6 +32,7 @@ class InPlaceData {
         bytes_(bytes),
         records_(test::read_with_liblmdb(path_)) {}
 
+  const std::string& path() const { return path_; }
   const std::string& file() const { return file_; }
   std::size_t value_bytes() const { return bytes_; }
   std::uint64_t entries() const { return records_.size(); }
@@ -94,6 +95,21 @@ TEST(InPlace, WhatIsInMemoryIsNotRead) {
     options.engine = ReadEngine::pread;  // who asks for reads gets them
     EXPECT_GE(read_all(data, options).bytes_requested, 2 * data.entries() * data.value_bytes());
   }
+}
+
+TEST(InPlace, ExplainTellsWhetherSamplesMayBeUsedInPlace) {
+  const TemporaryFolder folder;
+  const InPlaceData data(folder.file("data"), LmdbBuilder().in_order(60).values(100), 100);
+  if (!test::bring_into_page_cache(data.file())) GTEST_SKIP() << "the system does not tell";
+  const auto told = testing::HasSubstr("records in the page cache are used there, not read");
+  LoaderOptions options = shuffled(32, 1);
+  EXPECT_THAT(data.open(self_communicator(), options).explain(), told);
+  options.engine = ReadEngine::pread;
+  EXPECT_THAT(data.open(self_communicator(), options).explain(), testing::Not(told));
+  options = data.decoding(shuffled(32, 1));
+  options.decode = false;
+  EXPECT_THAT(Loader::open(self_communicator(), data.path(), options).explain(),
+              testing::Not(told));
 }
 
 /// Any part of the file may be in memory or not, and leave it at any time.

@@ -3,8 +3,9 @@
 import os
 
 import forebay
+import numpy as np
 import pytest
-from conftest import write_lmdb
+from conftest import datum, write_lmdb
 from forebay._wording import for_python
 
 
@@ -102,3 +103,65 @@ def test_stored_values_of_a_file_that_was_cut_are_an_error(tmp_path):
                 assert value == content[key]
             if number == 3:
                 os.truncate(tmp_path / "cut.lmdb" / "data.mdb", 2 * 4096)
+
+
+def test_an_error_of_a_data_set_names_file_key_and_sample(tmp_path):
+    pixels = np.arange(3 * 64 * 64, dtype=np.uint8).reshape(3, 64, 64)
+    records = [
+        (f"{i:06d}".encode(), b"no Datum" if i == 5 else datum(pixels, i)) for i in range(50)
+    ]
+    path = write_lmdb(tmp_path / "bad.lmdb", records)
+    ds = forebay.Dataset(path)
+
+    def place(index):
+        with pytest.raises(forebay.Error) as caught:
+            ds[index]
+        return caught.value.file, caught.value.key, caught.value.sample
+
+    assert place(5) == place([2, 5]) == (path, "000005", 5)
+    ds[40]
+    os.truncate(tmp_path / "bad.lmdb" / "data.mdb", 100 * 4096)
+    file = str(tmp_path / "bad.lmdb" / "data.mdb")
+    assert place(40) == place([1, 40]) == (file, "000040", 40)
+    np.save(tmp_path / "bad.npy", np.zeros((100, 10)))
+    ds = forebay.Dataset(tmp_path / "bad.npy")
+    os.truncate(tmp_path / "bad.npy", 4000)
+    assert place(90) == (str(tmp_path / "bad.npy"), None, 90)
+
+
+@pytest.mark.parametrize("order", ["shuffled", "strided"])
+@pytest.mark.parametrize("limit", [{"iterations": 3}, {"epochs": 1}])
+def test_a_run_that_is_over_says_so(numbers, order, limit):
+    """A limit is of the whole run: the epoch behind it must not be one without batches."""
+    loader = forebay.Loader(numbers, 16, decode=False, order=order, seed=2, **limit)
+    taken = [batch["sample"].tolist() for batch in loader]
+    assert len(taken) == limit.get("iterations", len(loader))
+    state = loader.state_dict()
+    for _ in range(2):
+        with pytest.raises(forebay.UsageError, match="the run is over") as caught:
+            next(iter(loader))
+        assert "iterations" in caught.value.remedy
+    assert loader.state_dict() == state
+    # A longer run goes on there.
+    longer = forebay.Loader(numbers, 16, decode=False, order=order, seed=2, iterations=40)
+    longer.load_state_dict(state)
+    rest = [batch["sample"].tolist() for _ in range(2) for batch in longer]
+    whole = forebay.Loader(numbers, 16, decode=False, order=order, seed=2)
+    expected = [batch["sample"].tolist() for _ in range(3) for batch in whole]
+    assert taken + rest == expected[: len(taken) + len(rest)]
+
+
+@pytest.mark.parametrize("limit", [{"iterations": 3}, {"epochs": 1}])
+def test_an_epoch_behind_the_end_of_a_run_is_refused(numbers, limit):
+    loader = forebay.Loader(numbers, 16, decode=False, **limit)
+    next(iter(loader))  # given up: the next epoch is behind the end
+    for _ in range(2):
+        with pytest.raises(forebay.UsageError, match="the run is over"):
+            next(iter(loader))
+    loader.set_epoch(0)
+    assert len(list(loader)) == limit.get("iterations", len(loader))
+    loader.set_epoch(4)
+    with pytest.raises(forebay.UsageError, match="the run is over"):
+        next(iter(loader))
+    with pytest.raises(forebay.UsageError, match="mix"):
+        forebay.Mix({numbers: 1}, 16, decode=False, **limit)

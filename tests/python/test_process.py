@@ -1,5 +1,6 @@
 """How processes begin, fork and end."""
 
+import json
 import os
 import signal
 import subprocess
@@ -114,27 +115,38 @@ print("ready", flush=True)
     assert process.returncode == 0, errors
 
 
+def refusal(call):
+    try:
+        call()
+    except forebay.UsageError as error:
+        return str(error)
+    except BaseException as error:
+        return repr(error)
+    return "nothing"
+
+
 def test_a_loader_opened_before_a_fork_is_refused_in_the_child(numbers):
     loader = forebay.Loader(numbers, batch_size=4, decode=False)
+    state = loader.state_dict()
     batches = iter(loader)
     first = next(batches)["sample"].tolist()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        try:
-            next(batches)
-            text = b"no error"
-        except forebay.UsageError as error:
-            text = str(error).encode()
+        said = [refusal(lambda: next(batches))]
         loader.close()  # must not wait for threads that are not there
-        os.write(writing, text)
+        asked = (loader.stats, loader.explain, loader.skipped, loader.state_dict)
+        said += [refusal(ask) for ask in (*asked, lambda: next(iter(loader)))]
+        said.append(refusal(lambda: loader.load_state_dict(state)))
+        os.write(writing, json.dumps(said).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        said = pipe.read()
+        said = json.loads(pipe.read())
     _, status = os.waitpid(child, 0)
     assert status == 0
-    assert "forked" in said
+    assert len(said) == 7
+    assert all("forked" in each for each in said), said
     # The parent goes on.
     rest = [i for batch in batches for i in batch["sample"].tolist()]
     assert len(first) + len(rest) == 4 * len(loader)
@@ -258,20 +270,25 @@ print("fine", flush=True)
     [
         "forebay.Loader(sys.argv[1], 4 if rank == 0 else -1, decode=False)",
         "loader.load_state_dict(loader.state_dict() if rank == 0 else {'bad': 1})",
+        "forebay.Mix({sys.argv[1] if rank == 0 else 'none.lmdb': 1}, 4, decode=False)",
+        "forebay.Mix({sys.argv[1]: 1}, 4, samples=7 - 8 * rank, decode=False)",
+        "mix.load_state_dict(mix.state_dict() if rank == 0 else {'epoch': 1})",
     ],
 )
 def test_a_mistake_of_one_rank_is_told_to_all(numbers, script, mistake):
     text = f"""
 import sys, forebay
 loader = forebay.Loader(sys.argv[1], 4, decode=False)
+mix = forebay.Mix({{sys.argv[1]: 1}}, 4, decode=False)
 rank = loader.ranks.rank
 try:
     {mistake}
-except forebay.UsageError as error:
-    print("told", flush=True)
+except forebay.Error as error:
+    print("told of", error.rank, flush=True)
 loader.close()
+mix.close()
 """
-    assert run_ranks(2, script(text), numbers, timeout=60).stdout.count("told") == 2
+    assert run_ranks(2, script(text), numbers, timeout=60).stdout.count("told of 1") == 2
 
 
 def test_an_exception_of_user_code_reaches_all_ranks(numbers, script):

@@ -15,6 +15,10 @@ void fetch_a_later_header(std::span<const std::byte> run) {
   __builtin_prefetch(reinterpret_cast<const void*>(here + kAhead * run.size()));
 }
 
+std::string printed_key(const Node& node) {
+  return printable_key({reinterpret_cast<const char*>(node.key.data()), node.key.size()});
+}
+
 }  // namespace
 
 void LeafIndex::check_range(std::uint64_t first, std::uint64_t count) const {
@@ -92,6 +96,18 @@ void LeafIndex::check_run(const LeafPosition& at, unsigned slot, const Node& nod
                                        slot, said.pages, said.page, found.pages, found.page));
 }
 
+/// Errors name the key.
+std::span<const std::byte> LeafIndex::value_of(const Node& node, const ExtentBytes& bytes) const {
+  if (!node.is_overflow()) return node.data;
+  try {
+    return run_value(node, bytes);
+  } catch (const IndexMismatch&) {
+    throw;
+  } catch (const Error& error) {
+    throw error.within({.key = printed_key(node)});
+  }
+}
+
 std::span<const std::byte> LeafIndex::run_value(const Node& node, const ExtentBytes& bytes) const {
   const std::uint64_t size = store_.facts().page_size;
   const PageNumber first = node.overflow_page();
@@ -115,14 +131,13 @@ std::span<const std::byte> LeafIndex::run_value(const Node& node, const ExtentBy
 
 void LeafIndex::refuse_nested(const LeafPosition& at, std::uint64_t sample,
                               const Node& node) const {
-  throw Error(
-      ErrorKind::unsupported,
-      "the record is a named database (or a set of duplicates) among plain records",
-      "open it as path#name",
-      {.file = store_.facts().file,
-       .offset = at.page * store_.facts().page_size,
-       .sample = sample,
-       .key = printable_key({reinterpret_cast<const char*>(node.key.data()), node.key.size()})});
+  throw Error(ErrorKind::unsupported,
+              "the record is a named database (or a set of duplicates) among plain records",
+              "open it as path#name",
+              {.file = store_.facts().file,
+               .offset = at.page * store_.facts().page_size,
+               .sample = sample,
+               .key = printed_key(node)});
 }
 
 void LeafIndex::unpack_leaf(const LeafPosition& at, const Page& page, std::uint64_t first,
@@ -133,9 +148,7 @@ void LeafIndex::unpack_leaf(const LeafPosition& at, const Page& page, std::uint6
     const Node node = page.node(slot);
     if ((node.flags & (kNodeTree | kNodeDuplicates)) != 0) refuse_nested(at, sample, node);
     check_run(at, slot, node);
-    sink({.sample = sample,
-          .key = node.key,
-          .value = node.is_overflow() ? run_value(node, bytes) : node.data});
+    sink({.sample = sample, .key = node.key, .value = value_of(node, bytes)});
   }
 }
 

@@ -45,6 +45,7 @@ class LeafIndex final : public RecordIndex {
   void check_run(const LeafPosition& at, unsigned slot, const Node& node) const;
   void unpack_leaf(const LeafPosition& at, const Page& page, std::uint64_t first, std::uint64_t end,
                    const ExtentBytes& bytes, const RecordSink& sink) const;
+  std::span<const std::byte> value_of(const Node& node, const ExtentBytes& bytes) const;
   std::span<const std::byte> run_value(const Node& node, const ExtentBytes& bytes) const;
   [[noreturn]] void refuse_nested(const LeafPosition& at, std::uint64_t sample,
                                   const Node& node) const;

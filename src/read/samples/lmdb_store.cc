@@ -10,6 +10,7 @@
 #include "format/convention/key_words.hpp"
 #include "format/convention/mapped_index.hpp"
 #include "format/lmdb/leaf_index.hpp"
+#include "read/bytes_on_demand.hpp"
 #include "read/locate.hpp"
 #include "read/mapped_access.hpp"
 #include "read/mapped_bytes.hpp"
@@ -123,6 +124,7 @@ class LmdbStore final : public SampleStore {
   RecordIndex& index(bool trust) const;
   std::size_t locate(std::span<const IdRun> runs, Chunk& chunk) const;
   void bring(Chunk& chunk) const;
+  void fetch(Chunk& chunk, std::span<std::byte> memory) const;
   void bring_again(Chunk& chunk) const;
   void unpack(Chunk& chunk, const ExtentBytes& bytes) const;
 
@@ -179,11 +181,23 @@ void LmdbStore::bring(Chunk& chunk) const {
     return unpack(chunk, BytesOfSet(set_));
   }
   const auto memory = chunk.memory.get(chunk.plan.bytes);
-  for (const PlannedRead& read : chunk.plan.reads) {
-    set_.whole()->read(read.offset, memory.subspan(read.place, read.length));
-  }
+  fetch(chunk, memory);
   const std::scoped_lock lock(mutex_);
   unpack(chunk, PlannedBytes(chunk.plan, memory));
+}
+
+/// A read is of many records: where it fails, they are asked for one by one, and the one that
+/// cannot be read says what it is called.
+void LmdbStore::fetch(Chunk& chunk, std::span<std::byte> memory) const {
+  try {
+    for (const PlannedRead& read : chunk.plan.reads) {
+      set_.whole()->read(read.offset, memory.subspan(read.place, read.length));
+    }
+  } catch (const Error&) {
+    const std::scoped_lock lock(mutex_);
+    unpack(chunk, BytesOnDemand(*set_.whole()));
+    throw;
+  }
 }
 
 /// Under the mutex.

@@ -26,6 +26,25 @@ void require_ids(std::span<const std::uint64_t> ids, const SampleStore& store) {
               {.file = store.path()});
 }
 
+/// Rather than of the data set.
+bool of_a_sample(const Error& error) {
+  return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::io;
+}
+
+/// `error` with its place: which of `ids` it is about tells a look at them one by one.
+Error placed(const Error& error, std::span<const std::uint64_t> ids, const SampleStore& store) {
+  if (error.where().sample || !of_a_sample(error)) return error.within({.file = store.path()});
+  if (ids.size() == 1) return error.within({.file = store.path(), .sample = ids.front()});
+  for (const std::uint64_t id : ids) {
+    try {
+      store.read(std::span(&id, 1), [](const SampleView&) {});
+    } catch (const Error& of_one) {
+      if (of_a_sample(of_one)) return of_one.within({.file = store.path(), .sample = id});
+    }
+  }
+  return error.within({.file = store.path()});
+}
+
 }  // namespace
 
 std::vector<std::size_t> in_order(std::span<const std::uint64_t> ids) {
@@ -84,7 +103,11 @@ void Samples::keys(const KeySink& sink) const { store_->keys(sink); }
 
 void Samples::read(std::span<const std::uint64_t> ids, const Sink& sink) const {
   require_ids(ids, *store_);
-  store_->read(ids, sink);
+  try {
+    store_->read(ids, sink);
+  } catch (const Error& error) {
+    throw placed(error, ids, *store_);
+  }
 }
 
 std::string Samples::key(std::uint64_t id) const {
