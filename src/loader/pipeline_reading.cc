@@ -26,7 +26,8 @@ void Pipeline::start() {
                         .placement = placement_of(Component::io),
                         .trace = trace_};
   parts.reader = make_reader(*list, *parts.turns);
-  if (data_->uses_in_place()) how_ += "; records in the page cache are used there, not read";
+  const std::string in_place = data_->describe_in_place();
+  if (!in_place.empty()) how_ += "; " + in_place;
   reader_ = std::make_unique<RootReader>(std::move(parts), end_signal_);
   started();
 }

@@ -108,8 +108,8 @@ class DataAccess {
   /// Throws changed or io when what entries of the stage point at in place may be something else
   /// than it was when it was published. Thread-safe, after make_reader().
   virtual void check_in_place() const {}
-  /// Whether entries may do so at all. After make_reader().
-  virtual bool uses_in_place() const { return false; }
+  /// What is used where it lies, in words; empty when nothing is. From make_reader() on.
+  virtual std::string describe_in_place() const { return {}; }
 
   // On all ranks.
 

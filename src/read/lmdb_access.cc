@@ -129,6 +129,12 @@ void LmdbAccess::check_in_place() const {
   database_->check_unchanged();
 }
 
+std::string LmdbAccess::describe_in_place() const {
+  if (!mapped_) return {};
+  return large_apart_ ? "records are used in the page cache, and brought there where they are not"
+                      : "records in the page cache are used there, not read";
+}
+
 std::unique_ptr<PieceReader> LmdbAccess::hand_on(const ReaderSite& site) {
   HandoffParts parts{.source = static_cast<lmdb::LmdbSource&>(*source_),
                      .plan = HandOffPlan(site.map, site.first_iteration, site.end_iteration),

@@ -32,7 +32,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
   std::string describe() const override;
   std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) override;
   void check_in_place() const override;
-  bool uses_in_place() const override { return mapped_ != nullptr; }
+  std::string describe_in_place() const override;
   void locate(const ReadSetup& setup, const LocatingRanks& ranks) override;
   std::uint64_t index_bytes() const override {
     return located_.memory ? located_.memory->bytes().size() : 0;
