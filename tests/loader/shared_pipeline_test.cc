@@ -111,6 +111,8 @@ void expect_right_samples(const DrawData& data, int ranks, int ranks_per_node,
     if (comm->rank() == 0) {
       EXPECT_EQ(loader.statistics().dropped, dropped);
     }
+    // Loaders wait some seconds for each other's end, and a rank may lie further behind.
+    comm->barrier();
   });
   if (options.end != OrderEnd::drop && options.order != OrderName::listed) {
     deliveries.expect_all(data.entries(), options.epochs, options.reuse);
