@@ -12,7 +12,9 @@ import pytest
 from conftest import json_lists, no_segments, run_ranks
 
 LOOP = """
-import sys, time, forebay
+import signal, sys, time, forebay
+# What a shell starts in the background ignores it, and Python then leaves it at that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
 print("ready", flush=True)
 while True:
