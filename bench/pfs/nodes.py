@@ -179,7 +179,7 @@ def launcher(mpi, hosts, ranks_per_node, *, agent=_AGENT, own="lo", network="lo"
     """(words before the command, environment) of an MPI start on `hosts` through `agent`.
 
     own      interface over which the nodes reach the launcher
-    network  interface, or addresses as in 10.77.0.0/16, by which Open MPI's processes find each other
+    network  interface, or addresses as in 10.77.0.0/16, between Open MPI's processes
     """
     places = ",".join(f"{host}:{ranks_per_node}" for host in hosts)
     program = shutil.which(f"mpirun.{mpi}") or "mpirun"
@@ -189,7 +189,8 @@ def launcher(mpi, hosts, ranks_per_node, *, agent=_AGENT, own="lo", network="lo"
                  places, "-n", ranks], {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"})
     # No tree: a node must not be started from inside another one.
     settings = {"plm_rsh_agent": agent, "plm_rsh_no_tree_spawn": "1",
-                "oob_tcp_if_include": network, "btl_tcp_if_include": network, "mpi_yield_when_idle": "1"}
+                "oob_tcp_if_include": network, "btl_tcp_if_include": network,
+                "mpi_yield_when_idle": "1"}
     words = [word for setting in settings.items() for word in ("--mca", *setting)]
     return ([program, *words, "--bind-to", "none", "--host", places, "-n", ranks],
             {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})

@@ -8,18 +8,21 @@ no test looks at a clock, except for limits of tens of seconds.
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import unittest
 from unittest import mock
 
 import pfs_case
 
-sys.path[:0] = [os.path.join(pfs_case.ROOT, "bench", "pfs"),
+sys.path[:0] = [os.path.join(pfs_case.ROOT, "bench"), os.path.join(pfs_case.ROOT, "bench", "pfs"),
                 os.path.join(pfs_case.ROOT, "tests", "acceptance")]
 import liblmdb  # noqa: E402 (found through the lines above)
+import network_nodes  # noqa: E402
 import nodes  # noqa: E402
 
 MPI = os.environ.get("FOREBAY_MPI", "openmpi")
@@ -68,6 +71,41 @@ class NodesCase(pfs_case.PfsCase):
     def finish(self, process):
         out, err = process.communicate(timeout=_LIMIT)
         return process.returncode, out, err
+
+
+@unittest.skipUnless(shutil.which("ip") and shutil.which("tc"), "iproute2 is missing")
+class Network(unittest.TestCase):
+    """Nodes with a network of their own."""
+
+    def run_on_nodes(self, script, **options):
+        job = network_nodes.start(["bash", "-c", script], capture=True, mpi=MPI, **options)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        out, err = job.communicate(timeout=_LIMIT)
+        return job.returncode, sorted(out.split()), err
+
+    def test_each_node_has_a_name_and_an_address(self):
+        script = 'echo "$(hostname)=$(ip -4 -o address show eth0 | grep -o "10[.0-9]*/16")"'
+        code, words, err = self.run_on_nodes(script, count=3, rate="1gbit")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(words, ["n0=10.77.0.1/16", "n1=10.77.0.2/16", "n2=10.77.0.3/16"])
+
+    def test_nothing_is_left_of_a_command_that_fails_or_is_killed(self):
+        code, _, _ = self.run_on_nodes("exit 3")
+        self.assertNotEqual(code, 0)
+        mark = f"999{os.getpid()}"
+        job = network_nodes.start(["sleep", mark], mpi=MPI)
+        self.addCleanup(job.wait)
+        end = time.monotonic() + _LIMIT
+        while len(pfs_case.processes(f"sleep {mark}")) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        job.kill()
+        job.wait()
+        while pfs_case.processes(f"sleep {mark}") and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(pfs_case.processes(f"sleep {mark}"), [])
+        links = subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("to-n0", links)
 
 
 class Layout(NodesCase):
