@@ -6,6 +6,7 @@
 #include "read/private_memory.hpp"
 #include "read/sample_set_access.hpp"
 #include "read/samples/sample_store.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay {
 namespace {
@@ -16,7 +17,9 @@ constexpr std::uint64_t kGapBytes = 4096;
 class FieldStore final : public SampleStore {
  public:
   FieldStore(std::unique_ptr<SampleSource> source, bool as_bytes)
-      : source_(std::move(source)), as_bytes_(as_bytes) {}
+      : source_(std::move(source)), as_bytes_(as_bytes) {
+    expect_reads(*source_->whole(), Reads::forward);
+  }
 
   const std::string& path() const override { return source_->path(); }
   std::uint64_t entries() const override { return source_->entries(); }

@@ -16,6 +16,7 @@
 #include "read/private_memory.hpp"
 #include "read/read_plan.hpp"
 #include "read/samples/sample_store.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay {
 namespace {
@@ -88,7 +89,9 @@ class LmdbStore final : public SampleStore {
         set_(dataset, {.engine = mapped_ ? Engine::mmap : Engine::pread,
                        .hold = hold,
                        .convention = convention_options(options)}),
-        part_names_(set_.convention().part_names()) {}
+        part_names_(set_.convention().part_names()) {
+    expect_reads(*set_.whole(), Reads::forward);
+  }
 
   const std::string& path() const override { return set_.path(); }
   std::uint64_t entries() const override { return set_.samples(); }
