@@ -70,10 +70,10 @@ void DrawFeed::add(const Buffer& buffer, const Run& draws, const Run& loads) {
                  .runs = runs_of(buffer.loads, loads.first, loads.count)}));
 }
 
-/// One iteration, another one, two, four ... of what is not behind the run's first one.
+/// One iteration, another one, two, four ... of what lies between the run's first and last one.
 void DrawFeed::add_pieces(const Buffer& buffer) {
   const Share share = epoch_->order.share(rank_, epoch_->begin);
-  const std::uint64_t end = buffer.first + buffer.count;
+  const std::uint64_t end = std::min(buffer.first + buffer.count, wanted_draws_);
   std::uint64_t length = std::max<std::uint64_t>(share.count, 1);
   for (std::uint64_t draw = std::max(buffer.first, share.first), before = draw; draw < end;) {
     const std::uint64_t count = std::min(length, end - draw);

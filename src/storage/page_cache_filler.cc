@@ -50,10 +50,14 @@ void PageCacheFiller::finish(const Done& done) {
   const auto requests = std::exchange(requests_, {});
   std::uint64_t brought = 0, end = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (stop_.stop_requested()) throw stopped_error(file_->path());
-    ask_ahead(brought);
-    bring(requests[i]);
-    brought += requests[i].into.size();
+    // In pieces here, too: a request may be as large as all that a window reads.
+    for (RequestSplitter pieces(requests.subspan(i, 1), kPiece); !pieces.empty();) {
+      if (stop_.stop_requested()) throw stopped_error(file_->path());
+      ask_ahead(brought);
+      const ReadPiece piece = pieces.next();
+      bring(piece);
+      brought += piece.into.size();
+    }
     end = std::max(end, requests[i].offset + requests[i].into.size());
     done(i);
   }
@@ -75,14 +79,13 @@ void PageCacheFiller::ask_ahead(std::uint64_t brought) {
   }
 }
 
-void PageCacheFiller::bring(const ReadRequest& request) const {
-  if (request.into.empty()) return;
-  const auto pages = pages_around(request.into);
+void PageCacheFiller::bring(const ReadPiece& piece) const {
+  const auto pages = pages_around(piece.into);
   if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return;
   if (errno == EINVAL) return;  // an older system: pages come when they are used
   // A read says what is wrong, or that it was nothing lasting.
-  std::vector<std::byte> scratch(request.into.size());
-  file_->read(request.offset, scratch);
+  std::vector<std::byte> scratch(piece.into.size());
+  file_->read(piece.offset, scratch);
 }
 
 std::string PageCacheFiller::describe() const {

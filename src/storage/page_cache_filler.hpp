@@ -2,7 +2,7 @@
 // and into the page tables of this process, and is copied nowhere.
 //
 //   start    asks the system for all that is wanted, up to a limit, and waits for nothing
-//   finish   waits request by request, and asks for more
+//   finish   waits piece by piece, and asks for more
 //
 // Less of the kernel's work than a read, which copies out of the same page cache: 80 us instead of
 // 115 for 192 KiB of a cold file. For large pieces at random places: whoever goes forward through
@@ -35,7 +35,7 @@ class PageCacheFiller final : public BulkReader {
 
  private:
   void ask_ahead(std::uint64_t brought);
-  void bring(const ReadRequest& request) const;
+  void bring(const ReadPiece& piece) const;
 
   std::shared_ptr<const MmapFile> file_;
   std::stop_token stop_;

@@ -12,6 +12,7 @@
 #include "forebay/samples.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "tests/conventions/convention_data.hpp"
+#include "tests/support/page_cache.hpp"
 #include "tests/support/scale.hpp"
 
 namespace forebay::test {
@@ -196,6 +197,36 @@ TEST(Samples, AnErrorOfWhoUsesASampleNamesTheDataSet) {
     EXPECT_EQ(error.where().file, folder.file("d"));
     EXPECT_EQ(error.where().sample, 0U);
   }
+}
+
+/// Whether what lies behind 40 pieces of a cold file, read one after the other, is in memory then.
+bool reads_ahead(const std::string& path, const std::function<void(std::uint64_t)>& read_piece,
+                 std::uint64_t piece) {
+  if (!drop_from_page_cache(path)) return false;
+  for (std::uint64_t i = 0; i < 40; ++i) read_piece(i);
+  return in_page_cache(*open_file(path, Engine::pread), 44 * piece, piece);
+}
+
+TEST(Samples, OneAfterTheOtherTheyAreReadAhead) {
+  constexpr std::uint64_t kPiece = 4096;
+  TemporaryFolder folder;
+  const std::string path = folder.file("data");
+  write_bytes(path, counting_bytes(2000 * kPiece));
+  std::vector<std::byte> piece(kPiece);
+  const auto file = open_file(path, Engine::pread);
+  expect_reads(*file, Reads::forward);
+  if (!reads_ahead(
+          path, [&](std::uint64_t i) { file->read(i * kPiece, piece); }, kPiece)) {
+    GTEST_SKIP() << "the system does not";
+  }
+  LoaderOptions options;
+  options.format = "raw";
+  options.schema = "x:u8[4096]";
+  const Samples samples = Samples::open(path, options);
+  const auto read_one = [&](std::uint64_t i) {
+    samples.read(std::vector<std::uint64_t>{i}, [](const SampleView&) {});
+  };
+  EXPECT_TRUE(reads_ahead(path, read_one, kPiece));
 }
 
 TEST(Samples, TheCodecIsToldByTheFirstSample) {

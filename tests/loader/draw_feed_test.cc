@@ -143,6 +143,14 @@ TEST(DrawFeed, PiecesOfARunThatGoesOnBeginWhereItStopped) {
   EXPECT_EQ(feed.at(0)->first, 50U);
 }
 
+TEST(DrawFeed, PiecesEndWhereTheRunDoes) {
+  OrderOptions options = shuffled(1000, 1, 10);
+  options.window = 8;
+  DrawFeed feed(RunEpochs(options, {.start = {}, .iterations = 3}), 0, 1000,
+                DrawFeed::Begin::small);
+  EXPECT_EQ(first_counts(feed, 9), (std::vector<std::uint64_t>{10, 10, 10}));
+}
+
 TEST(DrawFeed, ReadsInTheOrderOfTheFile) {
   DrawFeed feed(RunEpochs(shuffled(1000, 1, 50), epochs(1)), 0, 1000);
   for (std::uint64_t number = 0; feed.at(number); ++number) {

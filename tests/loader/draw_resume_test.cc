@@ -37,7 +37,7 @@ class DrawResume : public testing::TestWithParam<Case> {
     options.reuse_scope = ReuseScope::global;
     options.seed = 5;
     options.stage_bytes = std::uint64_t{24} << 20;
-    options.window = 2;
+    options.window = 4;
     if (options.order == OrderName::grouped) options.group = 6;
     if (options.order == OrderName::listed) options.ids = list_;
     return options;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <random>
 
@@ -41,7 +42,7 @@ class InPlaceData {
     options.codec = "raw";
     options.schema = "value:u8[" + std::to_string(bytes_) + "]";
     options.decode = true;
-    options.stage_bytes = std::uint64_t{64} << 20;
+    options.stage_bytes = std::uint64_t{256} << 20;
     return options;
   }
   Loader open(const std::shared_ptr<Communicator>& comm, const LoaderOptions& options) const {
@@ -104,12 +105,22 @@ TEST(InPlace, ExplainTellsWhetherSamplesMayBeUsedInPlace) {
   const auto told = testing::HasSubstr("records in the page cache are used there, not read");
   LoaderOptions options = shuffled(32, 1);
   EXPECT_THAT(data.open(self_communicator(), options).explain(), told);
+  const InPlaceData large(folder.file("large"), LmdbBuilder().in_order(6).values(90'000), 90'000);
+  EXPECT_THAT(large.open(self_communicator(), shuffled(3, 1)).explain(),
+              testing::HasSubstr("and brought there where they are not"));
   options.engine = ReadEngine::pread;
   EXPECT_THAT(data.open(self_communicator(), options).explain(), testing::Not(told));
   options = data.decoding(shuffled(32, 1));
   options.decode = false;
   EXPECT_THAT(Loader::open(self_communicator(), data.path(), options).explain(),
               testing::Not(told));
+}
+
+/// Ids of any samples, many of them more than once.
+SharedNumbers any_ids(std::mt19937_64& random, std::uint64_t entries, std::uint64_t count) {
+  auto ids = std::make_shared<std::vector<std::uint64_t>>(count);
+  for (std::uint64_t& id : *ids) id = random() % entries;
+  return ids;
 }
 
 /// Any part of the file may be in memory or not, and leave it at any time.
@@ -120,7 +131,8 @@ TEST(InPlace, TheBytesAreThoseOfLiblmdbWhateverIsInMemory) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
   std::vector<InPlaceData> all;
-  for (const std::size_t bytes : {1UL, 48UL, 1900UL, 3100UL, 20'000UL, 80'000UL}) {
+  for (const std::size_t bytes :
+       {1UL, 48UL, 1900UL, 3100UL, 20'000UL, 65'520UL, 65'536UL, 80'000UL}) {
     const std::string name = folder.file(std::to_string(bytes));
     all.emplace_back(name, LmdbBuilder().random_order(150).values(bytes).commit_every(40), bytes);
   }
@@ -129,16 +141,30 @@ TEST(InPlace, TheBytesAreThoseOfLiblmdbWhateverIsInMemory) {
     const InPlaceData& data = all[pick(0, all.size() - 1)];
     const int ranks = static_cast<int>(pick(1, 4));
     LoaderOptions options = shuffled(pick(static_cast<std::uint64_t>(ranks), 40), pick(1, 3));
-    constexpr OrderName kOrders[] = {OrderName::shuffled, OrderName::grouped, OrderName::strided};
-    options.order = kOrders[pick(0, 2)];
+    constexpr OrderName kOrders[] = {OrderName::shuffled, OrderName::listed, OrderName::grouped,
+                                     OrderName::strided};
+    constexpr OrderEnd kEnds[] = {OrderEnd::exact, OrderEnd::drop, OrderEnd::pad, OrderEnd::wrap};
+    options.order = kOrders[pick(0, 3)];
+    options.end = kEnds[pick(0, 3)];
+    if (options.order == OrderName::listed) {
+      options.ids = any_ids(random, data.entries(), pick(options.batch, 2 * data.entries()));
+    }
+    if (pick(0, 2) == 0) {
+      options.iterations = pick(1, 20);
+      options.epochs = 0;
+    }
+    const bool in_windows =
+        options.order == OrderName::shuffled || options.order == OrderName::listed;
+    if (in_windows && pick(0, 3) == 0) options.reuse = 2;
     options.group = options.order == OrderName::grouped ? pick(1, 30) : 0;
     options.keep = options.order == OrderName::shuffled ? pick(0, 3) : 1;
-    options.window = pick(1, 4);
+    options.window = pick(1, 9);
     options.buffers = static_cast<int>(pick(1, 3));
     options.decode_threads = static_cast<unsigned>(pick(1, 3));
     SCOPED_TRACE("round " + std::to_string(round) + ", " + std::to_string(ranks) + " ranks, " +
                  options.to_text());
     const auto size = static_cast<off_t>(std::filesystem::file_size(data.file()));
+    std::atomic<std::uint64_t> samples = 0;
     run_ranks(ranks, static_cast<int>(pick(0, 2)), [&](const auto& comm) {
       std::mt19937_64 own(round * 8 + static_cast<std::uint64_t>(comm->rank()));
       Loader loader = data.open(comm, options);
@@ -148,9 +174,14 @@ TEST(InPlace, TheBytesAreThoseOfLiblmdbWhateverIsInMemory) {
           test::drop_from_page_cache(data.file(), from, size / 3);
         }
         data.expect_right(*batch);
+        samples += batch->samples().size();
       }
       comm->barrier();
     });
+    if (in_windows && options.end == OrderEnd::exact && options.iterations == 0) {
+      const std::uint64_t wanted = options.ids ? options.ids->size() : data.entries();
+      ASSERT_EQ(samples, wanted * options.reuse * options.epochs);
+    }
     if (testing::Test::HasFailure()) return;
   }
 }

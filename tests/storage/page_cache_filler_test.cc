@@ -81,6 +81,20 @@ TEST_F(PageCacheFillerTest, BringsAnyRequestsInAnyOrder) {
   }
 }
 
+/// Files of a few megabytes are all asked for at once: this one is not.
+TEST_F(PageCacheFillerTest, AsksForMoreWithinALargeRequest) {
+  constexpr std::uint64_t kLarge = std::uint64_t{80} << 20;
+  std::filesystem::resize_file(path_, kLarge);
+  file_ = std::make_shared<MmapFile>(path_);
+  PageCacheFiller filler(file_, {});
+  const std::vector<ReadRequest> requests{request(0, kLarge)};
+  filler.start(requests);
+  EXPECT_LT(filler.counters().bytes, kLarge);
+  filler.finish([](std::size_t) {});
+  EXPECT_EQ(filler.counters().bytes, kLarge);
+  EXPECT_TRUE(in_page_cache(*file_, 0, kLarge));
+}
+
 TEST_F(PageCacheFillerTest, AFileThatWasCutIsAnError) {
   PageCacheFiller filler(file_, {});
   const std::vector<ReadRequest> requests{request(10 * kPage, kPage)};

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/clock.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -24,6 +25,7 @@ void measure(const std::string& path, BlockRun& run) {
   // Its pages are taken now, not while the clock runs.
   std::memset(buffer.get(), 0, run.block);
   const auto file = open_file(path, run.engine);
+  expect_reads(*file, Reads::forward);
   const Stopwatch watch(run.seconds);
   for (std::uint64_t offset = 0; offset < run.bytes; offset += run.block) {
     read_block(*file, offset, {buffer.get(), std::min(run.block, run.bytes - offset)});

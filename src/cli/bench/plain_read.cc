@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
+#include "storage/page_cache.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -88,6 +89,7 @@ PlainRun PlainRead::run(int readers) {
   } part;
   collectively(*comm_, [&] {
     const auto file = open_file(file_, Engine::pread);
+    expect_reads(*file, Reads::forward);
     // Filled, so that their pages are taken before the clock runs.
     std::vector<std::vector<std::byte>> buffers(static_cast<std::size_t>(readers_here(readers)),
                                                 std::vector<std::byte>(kBlock));
