@@ -3,6 +3,11 @@
 
   bench/accuracy_by_order.py --build build/release                   an hour and a half on one core
   bench/accuracy_by_order.py --build build/release --quick           to see that it works
+  bench/accuracy_by_order.py --build build/release --loaders --seeds 8 --epochs 2     ten minutes
+
+With --loaders: examples/python/fashion_mnist.py with torch's DataLoader and with Forebay, on one rank
+and on four at the same global batch, and Welch's test of the difference (needs scipy, and a build
+with -DFOREBAY_PYTHON=ON).
 
 Orders: shuffled, also with 4, 16 and 256 neighbours kept together; grouped with several group
 sizes; in_memory with R = 1, 0.5, 0.25 of the data set in memory; strided, the same in every epoch.
@@ -89,6 +94,50 @@ def table(work, runs):
     return "\n".join(lines) + "\n"
 
 
+def by_loader(options):
+    """DataLoader and Forebay in the same program."""
+    count, epochs, seeds = (6400, 1, 2) if options.quick else (None, options.epochs, options.seeds)
+    work = trainings.Trainings(options, {"batch": options.batch, "epochs": epochs})
+    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples",
+                           "python", "fashion_mnist.py")
+    dataset, test = packed(work, "train", None), packed(work, "test", None)
+    runs = []
+    for seed in range(1, seeds + 1):
+        for ranks in (1, 4):
+            for loader in ("dataloader", "forebay"):
+                some = ("--samples", str(count)) if count else ()
+                runs.append(trainings.Run(
+                    f"{ranks} rank{'s' * (ranks > 1)}", loader, seed,
+                    (dataset, test, "--loader", loader, "--epochs", str(epochs), "--batch-size",
+                     str(options.batch // ranks), *some),
+                    program=("/usr/bin/python3", program), ranks=ranks))
+    work.run(runs)
+    return work, table_by_loader(work.last(runs, "test_accuracy"))
+
+
+def table_by_loader(accuracy):
+    from scipy import stats
+    lines = ["| | loader | test accuracy: mean (least-most) | standard deviation | difference of "
+             "means, 95 % interval | Welch's test |", "|---|---|---|---|---|---|"]
+    for (group, name), values in accuracy.items():
+        deviation = f"{100 * statistics.stdev(values):.2f} points"
+        line = f"| {group} | {name} | {trainings.spread(values)} | {deviation} |"
+        if name == "dataloader":
+            lines.append(line + " | |")
+            continue
+        base = accuracy[group, "dataloader"]
+        test = stats.ttest_ind(values, base, equal_var=False)
+        errors = [statistics.variance(each) / len(each) for each in (values, base)]
+        freedom = sum(errors) ** 2 / sum(error ** 2 / (len(each) - 1)
+                                         for error, each in zip(errors, (values, base)))
+        half = 100 * stats.t.ppf(0.975, freedom) * sum(errors) ** 0.5
+        difference = 100 * (statistics.mean(values) - statistics.mean(base))
+        lines.append(f"{line} {difference:+.2f} ({difference - half:+.2f} to "
+                     f"{difference + half:+.2f}) points | t = {test.statistic:.2f}, {freedom:.1f} "
+                     f"degrees of freedom, p = {test.pvalue:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,7 +145,16 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--data-sets", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--loaders", action="store_true", help="compare loaders, not orders")
     options = parser.parse_args()
+    if options.loaders:
+        options.results = "accuracy_by_loader"
+        options.output = options.output or os.path.join(options.build, "bench",
+                                                        "accuracy_by_loader.json")
+        work, text = by_loader(options)
+        print(text)
+        work.write_beside(".md", text)
+        return 1 if work.failures else 0
     count, epochs, seeds = ((2000, 2, 1) if options.quick
                             else (None, options.epochs, options.seeds))
     work = trainings.Trainings(options, {"net": "lenet", "batch": options.batch, "epochs": epochs})
