@@ -222,6 +222,10 @@ struct LoaderOptions {
   /// skip the fields are those of the first of the first thousand samples that tells them; declare
   /// `schema` where that may be the odd one.
   Undecodable undecodable = Undecodable::fail;
+  /// A promise of the program, with no text form: no more than one batch is held while the next is
+  /// asked for. The first window of shuffled and listed then comes in pieces, which take a buffer
+  /// each, so that the first batch need not wait for the whole of it.
+  bool one_at_a_time = false;
   /// Works out the plan of the first window at open, for Loader::plan().
   bool explain = false;
   /// How long the file system may leave reads without an answer: 1 ms to a year. Who waits for

@@ -77,9 +77,10 @@ TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
 class PythonLoader {
  public:
   PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
-               const LoaderOptions& options)
+               LoaderOptions options)
       : process_(getpid()), decode_(options.decode || !options.transform.empty()) {
     const Unlocked unlocked;
+    options.one_at_a_time = true;
     loader_.emplace(Loader::open(comm, path, options));
     loader_->set_interrupt(ask_python);
     schema_ = loader_->schema();

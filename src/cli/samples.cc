@@ -174,7 +174,9 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   });
   std::unique_ptr<Trace> trace;
   if (!flags.trace.empty()) trace = std::make_unique<Trace>(comm->rank());
-  Loader loader = Loader::open(comm, flags.dataset, flags.loader, trace.get());
+  LoaderOptions options = flags.loader;
+  options.one_at_a_time = true;
+  Loader loader = Loader::open(comm, flags.dataset, options, trace.get());
   if (flags.explain) {
     if (comm->rank() == 0) print_plan(loader, flags.json);
     return 0;

@@ -11,8 +11,8 @@ namespace forebay {
 void DrawPipeline::plan(const OrderOptions& order) {
   collectively(*comm_, [&] {
     most_samples_ = most_loaded(order, !options_.done.empty());
-    // Batches that are held keep buffers, of which there are two: only decoded ones do not.
-    const auto begin = options_.decode ? DrawFeed::Begin::small : DrawFeed::Begin::whole;
+    // Batches that are held keep buffers, decoded or not: several may be of as many pieces.
+    const auto begin = options_.one_at_a_time ? DrawFeed::Begin::small : DrawFeed::Begin::whole;
     feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_, begin);
   });
   if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();

@@ -30,6 +30,7 @@ std::size_t find_field(const Schema& schema, const std::string& given, std::stri
 
 LoaderOptions decoded(LoaderOptions options) {
   options.decode = true;
+  options.one_at_a_time = true;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <random>
 
 #include "core/clock.hpp"
@@ -155,6 +156,22 @@ TEST(Decoding, EndsAtAnyMomentWithBatchesThatOutliveIt) {
       }
       comm->barrier();
     });
+  }
+}
+
+/// Of a window and the next one, from the first of the run on.
+TEST(Decoding, AWindowOfBatchesMayBeHeld) {
+  const TemporaryFolder folder;
+  const DecodedData data(folder.file("data"), 400);
+  LoaderOptions options = data.decoding({.batch = 10});
+  options.order = OrderName::shuffled;
+  options.window = 8;
+  options.buffers = 2;
+  Loader loader = Loader::open(self_communicator(), data.path(), options);
+  std::deque<Batch> held;
+  for (int i = 0; i < 30; ++i) {
+    held.push_back(*loader.next());
+    if (held.size() > 8) held.pop_front();
   }
 }
 

@@ -86,6 +86,7 @@ LoaderOptions random_options(RandomChoice& choice, std::uint64_t entries, int& r
   options.window = choice.number(1, 9);
   options.epochs = choice.number(1, 3);
   options.buffers = static_cast<int>(choice.number(1, 3));
+  options.one_at_a_time = choice.one_in(2);
   options.stage_bytes = std::uint64_t{64} << 20;
   if (options.strategy != Strategy::lmdb) {
     if (choice.one_in(4)) options.locate = static_cast<Locate>(choice.number(0, 5));

@@ -38,6 +38,7 @@ class DrawResume : public testing::TestWithParam<Case> {
     options.seed = 5;
     options.stage_bytes = std::uint64_t{24} << 20;
     options.window = 4;
+    options.one_at_a_time = GetParam().turn % 2 == 0;
     if (options.order == OrderName::grouped) options.group = 6;
     if (options.order == OrderName::listed) options.ids = list_;
     return options;

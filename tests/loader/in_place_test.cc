@@ -156,6 +156,7 @@ TEST(InPlace, TheBytesAreThoseOfLiblmdbWhateverIsInMemory) {
     const bool in_windows =
         options.order == OrderName::shuffled || options.order == OrderName::listed;
     if (in_windows && pick(0, 3) == 0) options.reuse = 2;
+    options.one_at_a_time = pick(0, 1) == 0;
     options.group = options.order == OrderName::grouped ? pick(1, 30) : 0;
     options.keep = options.order == OrderName::shuffled ? pick(0, 3) : 1;
     options.window = pick(1, 9);

@@ -41,7 +41,9 @@ LoadTimes consume(Loader& loader, const LoadOptions& options) {
 
 LoadRun run_variant(const std::shared_ptr<Communicator>& comm, const LoadOptions& options,
                     const Variant& variant, LoadResults& results) {
-  Loader loader = Loader::open(comm, options.dataset, variant.options);
+  LoaderOptions how = variant.options;
+  how.one_at_a_time = true;
+  Loader loader = Loader::open(comm, options.dataset, how);
   results.entries = loader.entries();
   comm->set_timeout(variant.options.patience_with_ranks());
   comm->barrier();
