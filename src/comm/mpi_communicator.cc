@@ -11,6 +11,7 @@
 #include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
+#include "comm/pieces.hpp"
 #include "comm/posix_shared_memory.hpp"
 #include "core/copy_values.hpp"
 #include "forebay/error.hpp"
@@ -27,15 +28,6 @@ constexpr std::chrono::milliseconds kLongestFarewell{500};
 constexpr std::chrono::seconds kLongestSettling{2};
 // Far below the limit of MPI's 32-bit counts, and small enough to keep a copy of.
 constexpr std::size_t kLargestPiece = std::size_t{16} << 20;
-
-/// Calls `transfer(piece)` for consecutive pieces of `whole`.
-template <typename Element, typename Transfer>
-void in_pieces(std::span<Element> whole, Transfer transfer) {
-  constexpr std::size_t kElements = kLargestPiece / sizeof(Element);
-  for (std::size_t done = 0; done < whole.size(); done += kElements) {
-    transfer(whole.subspan(done, std::min(kElements, whole.size() - done)));
-  }
-}
 
 template <typename Element>
 int count_of(std::span<Element> piece) {
@@ -130,7 +122,7 @@ void MpiCommunicator::barrier() {
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
-  in_pieces(data, [&](std::span<std::byte> piece) {
+  in_pieces(data, kLargestPiece, [&](std::span<std::byte> piece) {
     const auto room = working(piece.size());
     if (rank_ == root) copy_values(piece, room);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -159,7 +151,7 @@ void MpiCommunicator::all_gather(std::span<const std::byte> mine, std::span<std:
 
 std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
-  in_pieces(std::span(data), [&](std::span<std::byte> piece) {
+  in_pieces(std::span(data), kLargestPiece, [&](std::span<std::byte> piece) {
     const auto room = working(piece.size());
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Irecv(room.data(), count_of(room), MPI_BYTE, from, kGatherTag, comm_, &request),
@@ -171,7 +163,7 @@ std::vector<std::byte> MpiCommunicator::receive_part(int from, std::size_t bytes
 }
 
 void MpiCommunicator::send_part(int to, std::span<const std::byte> data) {
-  in_pieces(data, [&](std::span<const std::byte> piece) {
+  in_pieces(data, kLargestPiece, [&](std::span<const std::byte> piece) {
     const auto room = working(piece.size());
     copy_values(piece, room);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -199,7 +191,7 @@ std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std:
 }
 
 void MpiCommunicator::all_reduce_sum(std::span<float> values) {
-  in_pieces(values, [&](std::span<float> piece) {
+  in_pieces(values, kLargestPiece, [&](std::span<float> piece) {
     const auto room = working(piece.size_bytes());
     std::memcpy(room.data(), piece.data(), room.size());
     MPI_Request request = MPI_REQUEST_NULL;

@@ -9,6 +9,7 @@
 
 #include "comm/brisk_waiting.hpp"
 #include "comm/mpi_error.hpp"
+#include "comm/pieces.hpp"
 #include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
@@ -44,14 +45,6 @@ constexpr milliseconds kLongestSettling{1000};
 
 int answer_tag(std::uint64_t number) {
   return kFirstAnswerTag + static_cast<int>(number % kAnswerTags);
-}
-
-/// Calls `move` with the parts of `whole` that travel by themselves.
-template <typename Span, typename Move>
-void in_messages(Span whole, std::size_t longest, Move move) {
-  for (; !whole.empty(); whole = whole.subspan(std::min(longest, whole.size()))) {
-    move(whole.first(std::min(longest, whole.size())));
-  }
 }
 
 bool is_packed(std::uint64_t bytes) { return bytes < kPackBelow; }
@@ -176,7 +169,7 @@ void MpiTwoSidedReader::ask(Request& request) {
   std::vector<std::byte> message(sizeof(head));
   std::memcpy(message.data(), &head, sizeof(head));
   const auto receive = [&](std::span<std::byte> whole) {
-    in_messages(whole, longest_message_, [&](std::span<std::byte> to) {
+    in_pieces(whole, longest_message_, [&](std::span<std::byte> to) {
       check_mpi(MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, owner,
                           answer_tag(head.number), comm_->handle(),
                           &request.receives.emplace_back(MPI_REQUEST_NULL)),
@@ -268,7 +261,7 @@ void MpiTwoSidedReader::answer(std::span<const std::byte> message) {
   const std::size_t packed_bytes = checked_packed_bytes(head, pieces, mine_.size(), comm_->size());
   Answer& answer = answers_->emplace_back();
   const auto send = [&](std::span<const std::byte> whole) {
-    in_messages(whole, longest_message_, [&](std::span<const std::byte> from) {
+    in_pieces(whole, longest_message_, [&](std::span<const std::byte> from) {
       check_mpi(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE,
                           static_cast<int>(head.rank), answer_tag(head.number), comm_->handle(),
                           &answer.sends.emplace_back(MPI_REQUEST_NULL)),
