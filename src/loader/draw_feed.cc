@@ -7,6 +7,7 @@
 
 #include "forebay/error.hpp"
 #include "loader/load_runs.hpp"
+#include "loader/order_kind.hpp"
 
 namespace forebay {
 namespace {
@@ -20,7 +21,7 @@ void require_room(std::uint64_t samples, std::uint64_t most) {
 
 /// Whether the samples of a buffer are loaded in the order in which they are drawn.
 bool loaded_as_drawn(const OrderOptions& order) {
-  return order.reuse == 1 && (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed);
+  return order.reuse == 1 && is_scattered(order.kind);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "loader/order_kind.hpp"
 #include "order/most_loaded.hpp"
 
 namespace forebay {
@@ -15,7 +16,7 @@ void DrawPipeline::plan(const OrderOptions& order) {
     const auto begin = options_.one_at_a_time ? DrawFeed::Begin::small : DrawFeed::Begin::whole;
     feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_, begin);
   });
-  if (order.kind == OrderKind::shuffled || order.kind == OrderKind::listed) read_scattered();
+  if (is_scattered(order.kind)) read_scattered();
 }
 
 StageShape DrawPipeline::stage_shape() const {

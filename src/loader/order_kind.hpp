@@ -8,4 +8,9 @@ namespace forebay {
 /// The kind of an order that has epochs. Throws usage for `strided`, which has none.
 OrderKind kind_of(OrderName name);
 
+/// Whether what is loaded together lies all over the data set, sample by sample.
+constexpr bool is_scattered(OrderKind kind) {
+  return kind == OrderKind::shuffled || kind == OrderKind::listed;
+}
+
 }  // namespace forebay

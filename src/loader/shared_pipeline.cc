@@ -8,6 +8,7 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
+#include "loader/order_kind.hpp"
 #include "loader/packed_sample.hpp"
 #include "loader/wanted_draws.hpp"
 #include "order/most_loaded.hpp"
@@ -24,10 +25,6 @@ constexpr double kMostPadding = 4;
 constexpr std::chrono::seconds kLongestGoodbye{5};
 constexpr std::chrono::seconds kLongestEnd{3};
 constexpr std::uint64_t kAllGenerations = UINT64_MAX - 1;
-
-bool scattered(const OrderOptions& order) {
-  return order.kind == OrderKind::shuffled || order.kind == OrderKind::listed;
-}
 
 }  // namespace
 
@@ -51,7 +48,7 @@ void SharedPipeline::plan(const OrderOptions& order) {
                                        memory_.window_samples);
   } else {
     feed_ = std::make_shared<LoadFeed>(*epochs_, comm_->rank(), memory_.window_samples);
-    if (scattered(order)) read_scattered();
+    if (is_scattered(order.kind)) read_scattered();
   }
   make_exchange();
 }
@@ -71,7 +68,7 @@ ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
                    .sizes = sample_sizes(),
                    .stored_bytes = static_cast<double>(facts_.stored_bytes) /
                                    static_cast<double>(facts_.entries),
-                   .scattered = !held_data_ && scattered(order)};
+                   .scattered = !held_data_ && is_scattered(order.kind)};
   needs.samples = held_data_ ? held_by(comm_->rank(), facts_.entries, order.ranks).count
                              : most_loaded(order, !options_.done.empty());
   needs.generations = held_data_ ? 1 : std::min(options_.buffers, kMostGenerations);
