@@ -14,7 +14,6 @@ processes live in name spaces that end with the command. The exit status is the 
 --timeout, 143 after SIGTERM.
 """
 
-import argparse
 import os
 import shutil
 import signal
@@ -76,14 +75,9 @@ def start(command, *, capture=False, **options):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=2)
-    parser.add_argument("--ranks-per-node", type=int, default=1)
-    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
+    parser = nodes.argument_parser(__doc__)
     parser.add_argument("--rate", default="none", help=RATES)
     parser.add_argument("--windows", default="yes", choices=("yes", "no"), help="of Open MPI")
-    parser.add_argument("--timeout", type=float, help="seconds after which all is killed")
     parser.add_argument("command", nargs="+", help="after --")
     arguments = parser.parse_args()
     if not 1 <= arguments.nodes <= _MOST_NODES:

@@ -334,15 +334,21 @@ def end_by_exception(number=signal.SIGTERM):
     signal.signal(number, end)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
+def argument_parser(description):
+    """With what every program has that runs a command on nodes."""
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--ranks-per-node", type=int, default=1)
     parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
+    parser.add_argument("--timeout", type=float, help="seconds after which all is killed")
+    return parser
+
+
+def parse_arguments():
+    parser = argument_parser(__doc__)
     parser.add_argument("--backing", required=True, help="directory that all nodes see")
     parser.add_argument("--node-memory", help="limit of a node's memory, page cache included: 512M")
-    parser.add_argument("--timeout", type=float, help="seconds after which all is killed")
     parser.add_argument("--stats", help="file for the statistics of the run, JSON")
     parser.add_argument("--pfs", help="the program forebay-pfs")
     model = parser.add_argument_group("modelled file system (see forebay-pfs --help)")

@@ -22,9 +22,8 @@ namespace forebay {
 /// to pages later is as with every mapping: they may have to be read anew when they are used.
 class PageCacheFiller final : public BulkReader {
  public:
-  /// `options`: stop only. Requests are cut into those of 1 MiB.
+  /// A stop of `stop` ends finish() after the piece that it waits for; pieces are of 1 MiB.
   PageCacheFiller(std::shared_ptr<const MmapFile> file, std::stop_token stop);
-  ~PageCacheFiller() override = default;
 
   void start(std::span<const ReadRequest> requests) override;
   void finish(const Done& done) override;
