@@ -54,11 +54,9 @@
 namespace forebay {
 
 enum class OrderKind : std::uint8_t { grouped, shuffled, in_memory, listed };
-enum class OrderEnd : std::uint8_t { drop, pad, wrap, exact };
 enum class ReuseScope : std::uint8_t { process, node, global };
 
 std::string_view to_string(OrderKind kind);
-std::string_view to_string(OrderEnd end);
 std::string_view to_string(ReuseScope scope);
 
 /// Numbers that the caller keeps; shared, so that copies of options cost nothing.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -110,9 +111,11 @@ struct LoaderOptions {
   /// give it where runs on several machines must agree. What was chosen is kept in state().
   std::uint64_t coalesce = 0;
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
+  /// Changes no batch: the strided order stays circular.
   std::uint64_t iterations = 0;
-  /// The same in epochs: the last batch is the one that reaches the end of that many; 0 = no end.
-  /// Give this or `iterations`.
+  /// Instead of `iterations`: whole epochs to deliver, counted from the start of the run; 0 = no end.
+  /// Each of them has each sample once. In the strided order batches reach over the ends between
+  /// epochs, and `end` says what the run's last batch is; in the others every epoch ends so.
   std::uint64_t epochs = 0;
   /// First iteration to deliver. resume_options() sets it, and the two below.
   std::uint64_t first_iteration = 0;
@@ -137,8 +140,10 @@ struct LoaderOptions {
   OrderName order = OrderName::strided;
   /// Of the run, for orders that are new in every epoch and for Sample::seed.
   std::uint64_t seed = 0;
-  // What follows, up to `window`, shapes the orders other than strided: see OrderOptions.
-  OrderEnd end = OrderEnd::exact;
+  // What follows, up to `window`, shapes the orders other than strided, `end` also that one: see
+  // OrderOptions.
+  /// Nothing: exact. Refused where no epoch ends: in the strided order without `epochs`.
+  std::optional<OrderEnd> end;
   /// Samples that are read together, for grouped (required) and in_memory.
   std::uint64_t group = 0;
   /// Neighbours that shuffled keeps together; 0: all, which is the order of the data set.
@@ -249,6 +254,8 @@ struct LoaderOptions {
   /// Throws usage when an option is out of its range, or options contradict each other or the
   /// number of ranks of the communicator.
   void validate(int ranks) const;
+  /// What `end` says or leaves to its default.
+  OrderEnd order_end() const { return end.value_or(OrderEnd::exact); }
   /// The ranks among which the order deals samples, and the number there of `rank`, where the
   /// communicator has `ranks`. After validate().
   int order_ranks(int ranks) const { return ranks * shard.count; }

@@ -40,7 +40,8 @@ class Loader:
             ``memory_ratio=``), ``listed`` (with ``ids=``), or ``strided`` (Caffe's circular order).
         seed: Of the run: the same seed gives the same orders, each epoch its own.
         end: What becomes of the last, incomplete batch of an epoch: ``pad`` (filled up, flagged in
-            ``padded``), ``wrap``, ``drop`` or ``exact`` (short).
+            ``padded``; the default), ``wrap``, ``drop`` or ``exact`` (short). In the strided order
+            of the whole run, and only with ``epochs=``.
         ranks: None: as the process was started, by ``mpirun``, ``srun``, ``torchrun`` or by hand.
             Else ``"mpi"``, ``"env"``, ``"single"``, ``(rank, size)``, or an mpi4py communicator.
         decode: None: by what the values are (Datum, JPEG, PNG, or as ``schema=`` declares); others
@@ -64,7 +65,8 @@ class Loader:
             augmentation that does not depend on ranks.
         options: Any option of the command line by its name, as ``stage_bytes``, ``engine``,
             ``group``; :func:`option_help` lists them. ``iterations`` and ``epochs`` limit the whole
-            run: asking for batches behind its end raises :class:`UsageError`.
+            run, and ``epochs`` the strided order to each sample once in each of them: asking for
+            batches behind the end raises :class:`UsageError`.
 
     Raises:
         Error: with file, sample, key and rank as attributes.
@@ -78,7 +80,7 @@ class Loader:
         global_batch_size: Optional[int] = None,
         order: str = "shuffled",
         seed: int = 0,
-        end: str = "pad",
+        end: Optional[str] = None,
         ranks: RanksLike = None,
         decode: Union[bool, Decode, None] = None,
         transform: Union[str, Transform, None] = None,

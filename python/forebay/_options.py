@@ -117,13 +117,15 @@ def check_functions(transform: Any, collate: Any) -> None:
         raise usage(f"collate is {collate!r}", "give None or a function")
 
 
-def check_choices(decode: Any, order: str, end: str, on_error: str, ids: Any) -> None:
+def check_choices(
+    decode: Any, order: str, end: Optional[str], on_error: str, ids: Any
+) -> None:
     """Raises UsageError for a value that no loader has."""
     if decode is not None and not isinstance(decode, bool) and not callable(decode):
         raise usage(f"decode is {decode!r}", "give None, False, or a function")
     if order not in _ORDERS:
         raise usage(f"order is {order!r}", f"use one of {', '.join(_ORDERS)}")
-    if end not in _ENDS:
+    if end is not None and end not in _ENDS:
         raise usage(f"end is {end!r}", f"use one of {', '.join(_ENDS)}")
     if on_error not in ("raise", "skip"):
         raise usage(f"on_error is {on_error!r}", "use raise or skip")
@@ -137,7 +139,7 @@ def pipeline_options(
     global_batch_size: Optional[int],
     *,
     order: str,
-    end: str,
+    end: Optional[str],
     stored: bool,
     transform: Optional[str],
     skip: bool,
@@ -150,11 +152,12 @@ def pipeline_options(
     ``stored``: values come as they are stored. ``described``: what the data set says of itself.
     """
     sequential = order == "sequential"
+    ends = order != "strided" or bool(options.get("epochs"))
     named = {
         **described,
         "order": "shuffled" if sequential else order,
         "keep": 0 if sequential else None,
-        "end": None if order == "strided" else end,
+        "end": end or ("pad" if ends else None),
         "batch": global_batch(batch_size, global_batch_size, ranks.size),
         "stage_bytes": memory_bytes(memory),
         "decode": None if stored else True,

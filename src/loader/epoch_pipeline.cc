@@ -75,7 +75,7 @@ OrderOptions EpochPipeline::order_options() const {
           .ranks = order_ranks(),
           .batch = options_.batch,
           .seed = options_.seed,
-          .end = options_.end,
+          .end = options_.order_end(),
           .group = options_.group,
           .bounds = bounds(),
           .keep = options_.keep,

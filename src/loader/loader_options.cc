@@ -255,6 +255,12 @@ void require_fitting_order(const LoaderOptions& options) {
     throw Error(ErrorKind::usage, "the strided order does not hold data in memory",
                 "choose another one with --order");
   }
+  if (strided && options.end && options.epochs == 0) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the strided order goes round and round: there is no end to {}",
+                            to_string(*options.end)),
+                "limit the run with --epochs, or leave --end out");
+  }
   if (!strided && options.coalesce > 1) {
     throw Error(ErrorKind::usage,
                 fmt::format("iterations of order {} are not coalesced", to_string(options.order)),

@@ -41,10 +41,10 @@ const std::array kEntries = {
                 [](const LoaderOptions& o) { return std::to_string(o.seed); }},
     OptionEntry{
         {"end", "NAME",
-         "last batches of an epoch: exact (default: short ones), drop, pad (by the rank's "
-         "own samples), wrap (by the epoch's first)"},
+         "last batches of an epoch (strided: of --epochs): exact (default: short ones), drop, pad (by "
+         "the rank's own samples), wrap (by the epoch's first)"},
         [](LoaderOptions& o, std::string_view t) { o.end = parse_name("end", t, kOrderEnds); },
-        [](const LoaderOptions& o) { return std::string(to_string(o.end)); }},
+        [](const LoaderOptions& o) { return o.end ? std::string(to_string(*o.end)) : ""; }},
     OptionEntry{{"group", "G", "samples that are read together, for grouped and in_memory"},
                 [](LoaderOptions& o, std::string_view t) { o.group = parse_count(t, "group", 1); },
                 [](const LoaderOptions& o) { return std::to_string(o.group); }},

@@ -14,7 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+// The second tells of limits in epochs that shaped a strided order: who does not know them would go
+// on elsewhere.
+constexpr int kFirstVersion = 1;
+constexpr int kVersion = 2;
 // Far above any real run, and low enough that positions computed from them cannot overflow.
 constexpr std::uint64_t kMostIterations = std::uint64_t{1} << 40;
 constexpr std::uint64_t kLargestBatch = std::uint64_t{1} << 32;
@@ -32,12 +35,16 @@ Segment read_segment(const Json& json, std::uint64_t coalesce) {
   const auto ranks = json.at("ranks").get<std::uint64_t>();
   const auto batch = json.at("batch").get<std::uint64_t>();
   const auto iterations = json.at("iterations").get<std::uint64_t>();
+  const auto epochs = json.value("epochs", std::uint64_t{0});
   const bool sound = ranks >= 1 && ranks <= batch && batch <= kLargestBatch &&
                      ranks <= std::numeric_limits<int>::max() &&
                      coalesce <= kLargestWindow / batch && iterations <= kMostIterations &&
                      iterations <= kLastPosition / batch;
   if (!sound) throw_out_of_range();
-  return {.ranks = static_cast<int>(ranks), .batch = batch, .iterations = iterations};
+  return {.ranks = static_cast<int>(ranks),
+          .batch = batch,
+          .iterations = iterations,
+          .epochs = epochs};
 }
 
 std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
@@ -59,17 +66,33 @@ std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
 /// Throws usage when the state is not of this version.
 OrderName read_order(const Json& json) {
   const std::string order = json.at("order");
+  const int version = json.at("version");
   for (const OrderName name : {OrderName::strided, OrderName::grouped, OrderName::shuffled,
                                OrderName::in_memory, OrderName::listed}) {
-    if (json.at("version") == kVersion && order == to_string(name)) return name;
+    const bool known = version >= kFirstVersion && version <= kVersion;
+    if (known && order == to_string(name)) return name;
   }
   throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
               "resume with the version that wrote it");
 }
 
+/// The last segment of `options` is taken up where this run has the same batches up to its end.
+void take_up_last(const RunState& state, LoaderOptions& options, int ranks) {
+  const Segment last = options.done.back();
+  if (last.ranks != ranks || last.batch != options.batch) return;
+  const std::vector<Segment> before(options.done.begin(), options.done.end() - 1);
+  const StridedOrder order(
+      state.entries, ranks, options.batch, options.coalesce,
+      start_after(state.entries, options.coalesce, before),
+      {.epochs = options.epochs, .end = options.order_end()});
+  const std::uint64_t shaped_by = order.ends_within(last.iterations) ? options.epochs : 0;
+  if (last.epochs != shaped_by || last.iterations > order.iterations()) return;
+  options.done.pop_back();
+  options.first_iteration = last.iterations;
+}
+
 void resume_strided(const RunState& state, LoaderOptions& options, int ranks) {
   if (options.done.empty()) return;
-  const Segment last = options.done.back();
   if (options.coalesce == 0) options.coalesce = state.coalesce;
   if (state.coalesce != options.coalesce) {
     throw Error(ErrorKind::usage,
@@ -77,21 +100,22 @@ void resume_strided(const RunState& state, LoaderOptions& options, int ranks) {
                             state.coalesce, options.coalesce),
                 fmt::format("give --coalesce {}", state.coalesce));
   }
-  if (last.ranks == ranks && last.batch == options.batch) {
-    options.done.pop_back();
-    options.first_iteration = last.iterations;
-  }
+  take_up_last(state, options, ranks);
 }
 
 }  // namespace
 
 std::string write_state(const RunState& state) {
   Json segments = Json::array();
+  int version = kFirstVersion;
   for (const Segment& segment : state.segments) {
     segments.push_back(
         {{"ranks", segment.ranks}, {"batch", segment.batch}, {"iterations", segment.iterations}});
+    if (segment.epochs == 0) continue;
+    segments.back()["epochs"] = segment.epochs;
+    version = kVersion;
   }
-  Json json{{"version", kVersion},
+  Json json{{"version", version},
             {"order", to_string(state.order)},
             {"fingerprint", state.fingerprint},
             {"entries", state.entries},
@@ -127,30 +151,6 @@ RunState read_state(const std::string& text) {
     throw Error(ErrorKind::usage, fmt::format("this is no saved state: {}", error.what()),
                 "give the text that Loader::state() returned");
   }
-}
-
-std::uint64_t positions_of(const std::vector<Segment>& segments) {
-  std::uint64_t positions = 0;
-  for (const Segment& segment : segments) positions += segment.iterations * segment.batch;
-  return positions;
-}
-
-std::vector<PartialWindow> partial_windows(const std::vector<Segment>& segments,
-                                           std::uint64_t coalesce) {
-  std::vector<PartialWindow> windows;
-  std::uint64_t start = 0;
-  for (const Segment& segment : segments) {
-    const std::uint64_t taken = segment.iterations % coalesce;
-    if (taken > 0) {
-      windows.push_back({.begin = start + (segment.iterations - taken) * segment.batch,
-                         .ranks = segment.ranks,
-                         .batch = segment.batch,
-                         .coalesce = coalesce,
-                         .iterations = taken});
-    }
-    start += segment.iterations * segment.batch;
-  }
-  return windows;
 }
 
 LoaderOptions resume_options(const std::string& text, LoaderOptions options, int ranks) {

@@ -3,8 +3,9 @@
 //   {"version":1,"order":"strided","fingerprint":"lmdb:...","entries":60000,"epoch":2,
 //    "segments":[{"ranks":4,"batch":256,"iterations":500}],"coalesce":1}
 //
-// The segments of a strided order are those of the whole run; those of the others are of the epoch,
-// and instead of "coalesce" there is
+// The segments of a strided order are those of the whole run. One that came to the last window of a
+// run limited to whole epochs also has "epochs", its limit, which makes the state version 2. Those of
+// the other orders are of the epoch, and instead of "coalesce" there is
 //
 //    "identity":"order=shuffled,entries=60000,seed=7,...","iterations":1500
 //
@@ -35,11 +36,5 @@ std::string write_state(const RunState& state);
 /// Throws usage when `text` is no state, one of a version that this one does not know, or has
 /// numbers that no run can have.
 RunState read_state(const std::string& text);
-
-/// How many positions of the order `segments` have taken.
-std::uint64_t positions_of(const std::vector<Segment>& segments);
-/// The windows of `coalesce` iterations that `segments` left unfinished, for StridedOrder.
-std::vector<PartialWindow> partial_windows(const std::vector<Segment>& segments,
-                                           std::uint64_t coalesce);
 
 }  // namespace forebay

@@ -11,25 +11,38 @@
 namespace forebay {
 namespace {
 
-std::uint64_t end_of(const StridedOrder& order, const LoaderOptions& options) {
-  if (options.epochs > 0) return order.iterations(options.epochs);
-  return options.iterations > 0 ? options.iterations : UINT64_MAX;
+// As OrderOptions has it of the other orders; a run that goes on may have less left.
+void require_a_full_batch(const StridedOrder& order) {
+  const bool none = order.limit().end == OrderEnd::drop && order.iterations() == 0;
+  if (!none || order.start() > 0) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} epochs of {} samples do not make one batch of {}",
+                          order.limit().epochs, order.entries(), order.batch()),
+              "with --end drop, lower --batch; or give --end pad, wrap or exact");
 }
 
 }  // namespace
 
 void StridedPipeline::make_order() {
-  const std::uint64_t start = positions_of(options_.done);
   const std::uint64_t stage_bytes = std::ranges::min(gather_all(*comm_, budget_beside_arrays()));
   collectively(*comm_, [&] {
-    const StridedOrder plain(facts_.entries, order_ranks(), options_.batch, 1, start);
-    if (options_.coalesce == 0) choose_coalesce(plain, stage_bytes);
-    const StridedOrder order(facts_.entries, order_ranks(), options_.batch, options_.coalesce,
-                             start, partial_windows(options_.done, options_.coalesce));
+    if (options_.coalesce == 0) choose_coalesce(order_from({}), stage_bytes);
+    const StridedOrder order =
+        order_from(start_after(facts_.entries, options_.coalesce, options_.done));
+    require_a_full_batch(order);
     map_ = std::make_shared<const RootMap>(order, groups_);
     plan_ = &map_->plan_of_rank(order_rank());
-    end_ = end_of(order, options_);
+    end_ = options_.iterations > 0 ? options_.iterations : order.iterations();
   });
+}
+
+StridedOrder StridedPipeline::order_from(StridedStart start) const {
+  return {facts_.entries,
+          order_ranks(),
+          options_.batch,
+          std::max<std::uint64_t>(1, options_.coalesce),
+          std::move(start),
+          {.epochs = options_.epochs, .end = options_.order_end()}};
 }
 
 void StridedPipeline::choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes) {
@@ -78,8 +91,9 @@ void StridedPipeline::require_free_buffers() const {
 Delivery StridedPipeline::take() {
   wait_for_data(iteration_);
   const Run run = order().run(order_rank(), iteration_);
-  Delivery delivery{
-      .samples = {}, .epoch = order().epoch(run.first), .from = iteration_, .copies = {}};
+  // The last batch may have nothing for this rank.
+  const std::uint64_t epoch = run.count > 0 ? order().epoch(run.first) : options_.epochs - 1;
+  Delivery delivery{.samples = {}, .epoch = epoch, .from = iteration_, .copies = {}};
   delivery.samples.reserve(run.count);
   for (std::uint64_t k = 0; k < run.count; ++k) delivery.samples.push_back(sample_at(run, k));
   return delivery;
@@ -98,25 +112,29 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
           .run_seed = options_.seed,
           .key = stage_->key(entry),
           .value = stage_->value(entry),
-          .repeat = false};
+          .repeat = order().repeats(run.first + position)};
 }
 
-// In a coalesced window, what was taken is not all in a row.
+std::uint64_t StridedPipeline::epoch_iterations() const { return order_from({}).iterations(1); }
+
+// In a coalesced window, what was taken is not all in a row. Of the last epoch `drop` takes no more.
 std::uint64_t StridedPipeline::epochs_done() const {
-  const std::uint64_t taken = positions_of(options_.done) + iteration_ * options_.batch;
-  std::uint64_t epochs = taken / entries();
+  if (options_.epochs > 0 && iteration_ >= end_) return options_.epochs;
+  std::uint64_t epochs = (order().start() + iteration_ * options_.batch) / entries();
   while (epochs > 0 && order().iterations(epochs) > iteration_) --epochs;
   return epochs;
 }
 
 RunState StridedPipeline::state() const {
   std::vector<Segment> segments = options_.done;
-  segments.push_back({.ranks = order_ranks(), .batch = options_.batch, .iterations = iteration_});
-  const std::uint64_t epoch = positions_of(segments) / facts_.entries;
+  segments.push_back({.ranks = order_ranks(),
+                      .batch = options_.batch,
+                      .iterations = iteration_,
+                      .epochs = order().ends_within(iteration_) ? options_.epochs : 0});
   return {.fingerprint = identity_,
           .coalesce = options_.coalesce,
           .entries = facts_.entries,
-          .epoch = epoch,
+          .epoch = order().after(iteration_).position / facts_.entries,
           .segments = std::move(segments)};
 }
 

@@ -11,7 +11,7 @@ class StridedPipeline final : public Pipeline {
       : Pipeline(path, options, trace) {}
 
   const StridedOrder& order() const override { return map_->order(); }
-  std::uint64_t epoch_iterations() const override { return order().iterations(1); }
+  std::uint64_t epoch_iterations() const override;
   std::uint64_t epochs_done() const override;
   RunState state() const override;
 
@@ -29,6 +29,8 @@ class StridedPipeline final : public Pipeline {
   std::uint64_t needed() const override { return iteration_; }
   std::optional<std::uint64_t> needed_end() const override { return iteration_ + 1; }
 
+  /// With the options' coalescing; 1 where that is not known yet.
+  StridedOrder order_from(StridedStart start) const;
   void choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes);
   Sample sample_at(const Run& run, std::uint64_t position) const;
 

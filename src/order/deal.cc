@@ -15,13 +15,10 @@ std::uint64_t part_in(std::uint64_t value, std::uint64_t from, std::uint64_t cou
 
 Deal::Deal(std::uint64_t length, int ranks, std::uint64_t batch, std::vector<std::uint64_t> begins)
     : length_(length),
-      ranks_(ranks),
-      batch_(batch),
-      full_(length / batch),
-      tail_(length % batch),
+      runs_{batch, ranks, length / batch, length % batch},
       begins_(std::move(begins)),
-      most_iterations_(full_ + (tail_ > 0 ? 1 : 0)),
-      least_iterations_(full_) {}
+      most_iterations_(runs_.full + (runs_.tail > 0 ? 1 : 0)),
+      least_iterations_(runs_.full) {}
 
 Deal Deal::by_batch(std::uint64_t length, int ranks, std::uint64_t batch) {
   return {length, ranks, batch, {}};
@@ -44,25 +41,22 @@ Deal Deal::by_runs(std::vector<std::uint64_t> begins, std::uint64_t batch) {
 Deal Deal::by_fair_runs(std::uint64_t length, int ranks, std::uint64_t batch) {
   std::vector<std::uint64_t> begins;
   begins.reserve(static_cast<std::size_t>(ranks) + 1);
-  for (int rank = 0; rank <= ranks; ++rank) {
-    const std::uint64_t share = share_begin_of(rank, batch, ranks);
-    // length * share / batch, without the product.
-    begins.push_back(length / batch * share + length % batch * share / batch);
-  }
+  const RankRuns runs{batch, ranks, length / batch, length % batch};
+  for (int rank = 0; rank <= ranks; ++rank) begins.push_back(runs.begin(rank));
   return by_runs(std::move(begins), batch);
 }
 
 std::uint64_t Deal::draws_before(int rank) const {
   if (in_runs()) return begins_[static_cast<std::size_t>(rank)];
-  return full_ * share_begin(rank) + tail_begin(rank);
+  return runs_.begin(rank);
 }
 
 std::uint64_t Deal::position(int rank, std::uint64_t draw) const {
   if (in_runs()) return begins_[static_cast<std::size_t>(rank)] + draw;
   const std::uint64_t share = this->share(rank);
   const std::uint64_t iteration = draw / share;
-  if (iteration < full_) return iteration * batch_ + share_begin(rank) + draw % share;
-  return full_ * batch_ + tail_begin(rank) + (draw - full_ * share);
+  if (iteration < runs_.full) return iteration * batch() + share_begin(rank) + draw % share;
+  return runs_.full * batch() + runs_.tail_begin(rank) + (draw - runs_.full * share);
 }
 
 std::uint64_t Deal::in_a_row(int rank, std::uint64_t draw) const {
@@ -75,11 +69,11 @@ std::uint64_t Deal::in_a_row(int rank, std::uint64_t draw) const {
 std::uint64_t Deal::draws_below(int rank, std::uint64_t position) const {
   if (in_runs()) return part_in(position, draws_before(rank), draws(rank));
   const std::uint64_t share = this->share(rank);
-  if (position < full_ * batch_) {
-    return position / batch_ * share + part_in(position % batch_, share_begin(rank), share);
+  if (position < runs_.full * batch()) {
+    return position / batch() * share + part_in(position % batch(), share_begin(rank), share);
   }
-  return full_ * share + part_in(position - full_ * batch_, tail_begin(rank),
-                                 tail_begin(rank + 1) - tail_begin(rank));
+  return runs_.full * share + part_in(position - runs_.full * batch(), runs_.tail_begin(rank),
+                                 runs_.tail_of(rank));
 }
 
 }  // namespace forebay

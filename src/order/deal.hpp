@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "order/partial_window.hpp"
+#include "forebay/order.hpp"
+#include "order/rank_runs.hpp"
 
 namespace forebay {
 
@@ -33,10 +34,10 @@ class Deal {
 
   bool in_runs() const { return !begins_.empty(); }
   std::uint64_t length() const { return length_; }
-  int ranks() const { return ranks_; }
-  std::uint64_t batch() const { return batch_; }
-  std::uint64_t share_begin(int rank) const { return share_begin_of(rank, batch_, ranks_); }
-  std::uint64_t share(int rank) const { return share_begin(rank + 1) - share_begin(rank); }
+  int ranks() const { return runs_.ranks; }
+  std::uint64_t batch() const { return runs_.batch; }
+  std::uint64_t share_begin(int rank) const { return runs_.share_begin(rank); }
+  std::uint64_t share(int rank) const { return runs_.share(rank); }
 
   /// How many draws `rank` has.
   std::uint64_t draws(int rank) const { return draws_before(rank + 1) - draws_before(rank); }
@@ -55,14 +56,9 @@ class Deal {
 
  private:
   Deal(std::uint64_t length, int ranks, std::uint64_t batch, std::vector<std::uint64_t> begins);
-  /// floor(s_p * r / B)
-  std::uint64_t tail_begin(int rank) const { return share_begin(rank) * tail_ / batch_; }
 
   std::uint64_t length_;
-  int ranks_;
-  std::uint64_t batch_;
-  std::uint64_t full_;  ///< full batches
-  std::uint64_t tail_;  ///< r
+  RankRuns runs_;  ///< full batches and the last r
   std::vector<std::uint64_t> begins_;
   std::uint64_t most_iterations_;
   std::uint64_t least_iterations_;

@@ -7,24 +7,23 @@
 #include <cstdint>
 
 #include "forebay/order.hpp"
+#include "order/rank_runs.hpp"
 
 namespace forebay {
 
-/// s_p: how many samples of a batch go to ranks below `rank`.
-inline std::uint64_t share_begin_of(int rank, std::uint64_t batch, int ranks) {
-  return static_cast<std::uint64_t>(rank) * batch / static_cast<std::uint64_t>(ranks);
-}
-
-/// The positions of a sound window. All methods are O(1).
+/// The positions of a sound window. Methods are O(1), or O(log ranks) inside of it.
 class PartialWindowMap {
  public:
   explicit PartialWindowMap(const PartialWindow& window)
-      : window_(window), left_(window.coalesce - window.iterations) {}
+      : begin_(window.begin),
+        taken_(window.iterations),
+        whole_{window.batch, window.ranks, window.coalesce, window.tail},
+        left_{window.batch, window.ranks, window.coalesce - window.iterations, window.tail} {}
 
   /// The first position of the map.
-  std::uint64_t begin() const { return window_.begin + window_.iterations * window_.batch; }
+  std::uint64_t begin() const { return begin_ + taken_ * whole_.batch; }
   /// From here on positions stand for themselves.
-  std::uint64_t end() const { return window_.begin + window_.coalesce * window_.batch; }
+  std::uint64_t end() const { return begin_ + whole_.length(); }
   /// What `position`, from begin() on, stands for.
   std::uint64_t operator()(std::uint64_t position) const;
   /// How many positions from `position`, which is one of the map's, on stand for ones in a row.
@@ -33,14 +32,10 @@ class PartialWindowMap {
   std::uint64_t first_from(std::uint64_t bound) const;
 
  private:
-  std::uint64_t share_begin(int rank) const {
-    return share_begin_of(rank, window_.batch, window_.ranks);
-  }
-  /// Who takes sample `index` of a batch.
-  int rank_of(std::uint64_t index) const;
-
-  const PartialWindow& window_;
-  std::uint64_t left_;  ///< iterations that were not taken
+  std::uint64_t begin_;
+  std::uint64_t taken_;  ///< iterations
+  RankRuns whole_;
+  RankRuns left_;
 };
 
 }  // namespace forebay

@@ -45,13 +45,13 @@ std::vector<Piece> WindowPlan::pieces(int root, const WindowPart& part) const {
   std::vector<Piece> pieces;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const std::uint64_t share = order_.share(ranks_[rank]);
+    const Run owned = order_.window_run(ranks_[rank], part.window);
     const std::uint64_t skipped = part.phase == Phase::rest ? share : 0;
     const std::uint64_t wanted = part.phase == Phase::first ? share : part.iterations * share;
     const std::uint64_t from = std::max(begin, first_entry_[rank] + skipped);
-    const std::uint64_t to = std::min(end, first_entry_[rank] + wanted);
+    const std::uint64_t to = std::min(end, first_entry_[rank] + std::min(wanted, owned.count));
     if (from >= to) continue;
-    const std::uint64_t position = order_.window_run(ranks_[rank], part.window).first;
-    append(pieces, {position + (from - first_entry_[rank]), to - from, from});
+    append(pieces, {owned.first + (from - first_entry_[rank]), to - from, from});
   }
   return pieces;
 }

@@ -87,10 +87,12 @@ LoaderOptions Trainer::test_options() const {
   testing.coalesce = 1;
   testing.iterations = 0;
   testing.epochs = 0;
+  testing.end.reset();
   testing.order = OrderName::strided;
   testing.group = plain.group;
   testing.keep = plain.keep;
   testing.reuse = plain.reuse;
+  testing.hold = plain.hold;
   testing.list.clear();
   testing.ids.reset();
   return testing;

@@ -120,7 +120,7 @@ class SampleSets(launch.AcceptanceCase):
         ids = self.path("ids")
         with open(ids, "w", encoding="ascii") as file:
             file.write(" ".join(str(generator.randrange(entries)) for _ in range(entries)))
-        orders = [(("strided", "--coalesce", generator.randint(1, 5), "--roots", 2), False),
+        orders = [(("strided", "--coalesce", generator.randint(1, 5), "--roots", 2), True),
                   (("shuffled", "--keep", generator.randint(1, 4)), True),
                   (("grouped", "--group", generator.randint(1, entries // max(1, ranks))), True),
                   (("listed", "--list", ids), False)]

@@ -199,15 +199,17 @@ class SamplesEqualOracle(launch.AcceptanceCase):
                     self.run_case(dataset, case)
 
     def test_whole_epochs(self):
-        for dataset in launch.some(self.filled, every=5, on_mpich=9):
+        for turn, dataset in enumerate(launch.some(self.filled, every=5, on_mpich=9)):
             records = self.records[dataset]
-            batch, coalesce, epochs = max(2, min(len(records) - 1, 97)), 2, 1
-            with self.subTest(dataset=dataset):
-                iterations = order_model.iterations_of(epochs, len(records), 2, batch, coalesce)
+            batch, coalesce, ranks = max(2, min(len(records) - 1, 97)), 1 + turn % 3, 2
+            end, epochs = ("exact", "drop", "pad", "wrap")[turn % 4], 1 + turn % 2
+            strategy = KNOBS["strategy"][turn % len(KNOBS["strategy"])]
+            with self.subTest(dataset=dataset, end=end, epochs=epochs, strategy=strategy):
                 result = launch.run("samples", self.paths[False][dataset], "--batch", batch,
-                                    "--epochs", epochs, "--coalesce", coalesce, ranks=2)
-                self.assert_lines(result, order_model.expected_lines(records, 2, batch, coalesce,
-                                                                     iterations))
+                                    "--epochs", epochs, "--coalesce", coalesce, "--end", end,
+                                    "--strategy", strategy, ranks=ranks)
+                self.assert_lines(result, order_model.expected_lines_of_epochs(
+                    records, epochs, ranks, batch, coalesce, end))
 
     def test_coalescing_by_memory_is_a_coalescing_like_any_other(self):
         """What `auto` picks depends on the machine, so it is asked for and then asked of."""

@@ -69,6 +69,34 @@ class SamplesTest(CommandTest):
             self.assertEqual(figures["skipped"], 3 * epochs)
             self.assertEqual(figures["batches"], 4 * epochs)
 
+    def test_an_epoch_has_each_sample_once(self):
+        ends = {"exact": (16, 0), "drop": (12, 0), "pad": (18, 2), "wrap": (18, 2)}
+        for order in ("strided", "shuffled"):
+            for end, (deliveries, repeats) in ends.items():
+                lines, _ = self.lines(self.make({}), "--batch", 6, "--order", order, "--epochs", 1,
+                                      "--end", end)
+                self.assertEqual(len(lines), deliveries)
+                self.assertEqual(sum(line["repeat"] for line in lines), repeats)
+                own = [line["sample"] for line in lines if not line["repeat"]]
+                self.assertEqual(len(set(own)), len(own))
+                self.assertEqual({line["epoch"] for line in lines}, {0})
+
+    def test_batches_of_the_strided_order_reach_over_the_ends_between_epochs(self):
+        lines, _ = self.lines(self.make({}), "--batch", 6, "--epochs", 3)
+        self.assertEqual([line["sample"] for line in lines], 3 * list(range(16)))
+        self.assertEqual([line["iteration"] for line in lines], [i // 6 for i in range(48)])
+
+    def test_a_batch_larger_than_the_data_set_is_one_epoch(self):
+        lines, _ = self.lines(self.make({}), "--batch", 40)
+        self.assertEqual([line["sample"] for line in lines], list(range(16)))
+        self.fail("samples", self.make({}), "--batch", 40, "--end", "drop", code=2,
+                  naming=("--end drop", "--batch"))
+
+    def test_an_end_that_never_comes_is_refused(self):
+        for end in ("exact", "drop", "pad", "wrap"):
+            self.fail("samples", self.make({}), "--batch", 4, "--iterations", 3, "--end", end,
+                      code=2, naming=("strided", "--epochs"))
+
     def test_skipping_without_decoding_is_refused(self):
         data = self.make({})
         self.fail("samples", data, "--batch", 4, "--undecodable", "skip", code=2,

@@ -35,7 +35,7 @@ class DrawData {
             .ranks = ranks,
             .batch = options.batch,
             .seed = options.seed,
-            .end = options.end,
+            .end = options.order_end(),
             .group = options.group,
             .bounds = {},
             .keep = options.keep,

@@ -120,6 +120,13 @@ TEST(LoaderOptions, WhatAnOrderDoesNotHaveIsRefused) {
   EXPECT_THAT(refused("memory-ratio=0"), HasSubstr("memory-ratio"));
   EXPECT_THAT(refused("memory-ratio=1.5"), HasSubstr("at most 1"));
   EXPECT_THAT(refused("keep=2"), HasSubstr("--order"));
+  for (const std::string end : {"exact", "drop", "pad", "wrap"}) {
+    EXPECT_THAT(refused("end=" + end), HasSubstr("--epochs"));
+    EXPECT_THAT(refused("iterations=3,end=" + end), HasSubstr("--epochs"));
+    EXPECT_NO_THROW(LoaderOptions::parse("batch=8,epochs=1,end=" + end).validate(1));
+    EXPECT_NO_THROW(LoaderOptions::parse("batch=8,order=shuffled,end=" + end).validate(1));
+    EXPECT_EQ(LoaderOptions::parse("end=" + end).to_text(), "end=" + end);
+  }
   EXPECT_THAT(refused("order=shuffled,coalesce=2"), HasSubstr("not coalesced"));
   EXPECT_THAT(refused("order=listed"), HasSubstr("--list"));
 }
@@ -160,19 +167,52 @@ TEST(ResumeState, GoesOnInsideAWindowOfOtherRanks) {
   const LoaderOptions options = resume_options(write_state(inside), {.batch = 7}, 3);
   EXPECT_EQ(options.first_iteration, 0U);
   EXPECT_EQ(options.done, inside.segments);
-  EXPECT_EQ(partial_windows(options.done, options.coalesce),
-            (std::vector<PartialWindow>{
-                {.begin = 60, .ranks = 4, .batch = 10, .coalesce = 2, .iterations = 1}}));
+  const StridedStart start = start_after(100, options.coalesce, options.done);
+  EXPECT_EQ(start, (StridedStart{
+                       70, {{.begin = 60, .ranks = 4, .batch = 10, .coalesce = 2, .iterations = 1}}}));
 }
 
-TEST(ResumeState, KnowsEveryWindowThatWasLeft) {
+TEST(ResumeState, KnowsEveryWindowThatIsLeftYet) {
   const std::vector<Segment> segments{{4, 10, 7}, {3, 5, 4}, {2, 6, 0}, {2, 7, 3}};
-  EXPECT_EQ(positions_of(segments), 70U + 20U + 21U);
-  EXPECT_TRUE(partial_windows(segments, 1).empty());
-  EXPECT_EQ(partial_windows(segments, 4), (std::vector<PartialWindow>{
-                                              {40, 4, 10, 4, 3},
-                                              {90, 2, 7, 4, 3},
-                                          }));
+  EXPECT_EQ(start_after(100, 1, segments), (StridedStart{70 + 20 + 21, {}}));
+  EXPECT_EQ(start_after(100, 4, segments), (StridedStart{70 + 20 + 21, {{90, 2, 7, 4, 3}}}));
+  const std::vector<Segment> within{{4, 10, 7}, {2, 3, 2}};
+  EXPECT_EQ(start_after(100, 4, within), (StridedStart{70 + 6, {{40, 4, 10, 4, 3}, {70, 2, 3, 4, 2}}}));
+}
+
+// 25 samples in batches of 4, two a window: three windows, and one sample.
+RunState ended_state() {
+  return {.fingerprint = "lmdb:x",
+          .coalesce = 2,
+          .entries = 25,
+          .segments = {{.ranks = 2, .batch = 4, .iterations = 7, .epochs = 1}}};
+}
+
+TEST(ResumeState, ARunThatHasEndedGoesOnBehindItsEnd) {
+  const LoaderOptions same =
+      resume_options(write_state(ended_state()), {.batch = 4, .epochs = 1}, 2);
+  EXPECT_EQ(same.first_iteration, 7U);
+  EXPECT_TRUE(same.done.empty());
+  const LoaderOptions longer =
+      resume_options(write_state(ended_state()), {.batch = 4, .epochs = 2}, 2);
+  EXPECT_EQ(longer.first_iteration, 0U) << "its last batch was shaped by the limit";
+  EXPECT_EQ(longer.done, ended_state().segments);
+  EXPECT_EQ(start_after(25, 2, longer.done).position, 25U);
+  EXPECT_THAT(write_state(ended_state()), HasSubstr(R"("version":2)"));
+  EXPECT_THAT(write_state(some_state()), HasSubstr(R"("version":1)"));
+}
+
+TEST(ResumeState, ALimitCountsOnceItShapesBatches) {
+  RunState before = ended_state();
+  before.segments[0] = {.ranks = 2, .batch = 4, .iterations = 6};
+  for (const std::uint64_t epochs : {0, 1, 2}) {
+    const LoaderOptions options =
+        resume_options(write_state(before), {.batch = 4, .epochs = epochs}, 2);
+    EXPECT_EQ(options.first_iteration, 6U) << "as any limit has it";
+  }
+  before.segments[0].iterations = 7;  // of a run without a limit
+  EXPECT_EQ(resume_options(write_state(before), {.batch = 4, .epochs = 1}, 2).done.size(), 1U);
+  EXPECT_EQ(resume_options(write_state(before), {.batch = 4, .epochs = 2}, 2).done.size(), 0U);
 }
 
 RunState shuffled_state() {

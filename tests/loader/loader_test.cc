@@ -184,7 +184,7 @@ TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
     while (const auto batch = loader.next()) {
       for (const Sample& sample : batch->samples()) {
         EXPECT_GE(sample.global, 40U);
-        if (sample.global < 100) ++seen;
+        ++seen;
       }
     }
   });

@@ -36,7 +36,7 @@ class ResumedRun {
   }
 
   StridedOrder order(int ranks, std::uint64_t batch, std::uint64_t coalesce) const {
-    return StridedOrder(entries_, ranks, batch, coalesce, start_, partial_);
+    return StridedOrder(entries_, ranks, batch, coalesce, {start_, partial_});
   }
 
   /// Takes `iterations` iterations, and checks that they are what the list says.
@@ -149,14 +149,14 @@ TEST(PartialWindow, ConsecutivePositionsStandForConsecutiveOnes) {
 TEST(PartialWindow, BehindWhatWasLeftPositionsStandForThemselves) {
   // 2 ranks took the first of 3 iterations of 4 samples: 0 1 and 6 7 of 0..11.
   const PartialWindow window{.begin = 0, .ranks = 2, .batch = 4, .coalesce = 3, .iterations = 1};
-  const StridedOrder order(100, 3, 6, 1, 4, {window});
+  const StridedOrder order(100, 3, 6, 1, {4, {window}});
   std::vector<std::uint64_t> globals;
   for (std::uint64_t g = 4; g < 14; ++g) globals.push_back(order.global(g));
   EXPECT_EQ(globals, (std::vector<std::uint64_t>{2, 3, 4, 5, 8, 9, 10, 11, 12, 13}));
   EXPECT_EQ(order.consecutive(4), 4U);
   EXPECT_EQ(order.consecutive(7), 1U);
   EXPECT_EQ(order.consecutive(12), UINT64_MAX);
-  EXPECT_EQ(StridedOrder(6, 1, 2, 1, 4, {window}).iterations(1), 2U) << "2 3 4 5 are left of 6";
+  EXPECT_EQ(StridedOrder(6, 1, 2, 1, {4, {window}}).iterations(1), 2U) << "2 3 4 5 are left of 6";
 }
 
 TEST(PartialWindow, LargeNumbersDoNotOverflow) {
@@ -168,7 +168,7 @@ TEST(PartialWindow, LargeNumbersDoNotOverflow) {
                              .iterations = 100};
   const std::uint64_t first = begin + window.iterations * window.batch;
   const std::uint64_t end = begin + window.coalesce * window.batch;
-  const StridedOrder order(std::uint64_t{1} << 48, 7, 100, 1, first, {window});
+  const StridedOrder order(std::uint64_t{1} << 48, 7, 100, 1, {first, {window}});
   EXPECT_EQ(order.global(first), begin + 400) << "rank 0 took 4 at each of 100 iterations";
   EXPECT_EQ(order.global(end - 1), end - 1);
   EXPECT_EQ(order.global(end), end);
@@ -182,9 +182,9 @@ TEST(PartialWindow, LargeNumbersDoNotOverflow) {
 
 TEST(PartialWindow, NonsenseIsRefused) {
   const auto refused = [](const std::vector<PartialWindow>& windows) {
-    EXPECT_THROW(StridedOrder(10, 1, 1, 1, 100, windows), Error);
+    EXPECT_THROW(StridedOrder(10, 1, 1, 1, {100, windows}), Error);
   };
-  EXPECT_NO_THROW(StridedOrder(10, 1, 1, 1, 100, {{80, 2, 4, 5, 3}, {92, 2, 4, 5, 2}}));
+  EXPECT_NO_THROW(StridedOrder(10, 1, 1, 1, {100, {{80, 2, 4, 5, 3}, {92, 2, 4, 5, 2}}}));
   refused({{80, 0, 4, 5, 3}});
   refused({{80, 5, 4, 5, 3}});
   refused({{80, 2, 4, 0, 0}});

@@ -133,7 +133,7 @@ TEST(StridedOrderProperty, AStartShiftsEveryPosition) {
   for_random_parameters(6, 1000, [](const Parameters& p, Draw& draw) {
     const std::uint64_t start = draw.between(0, 100000);
     const StridedOrder plain = p.order();
-    const StridedOrder moved(p.entries, p.ranks, p.batch, p.coalesce, start);
+    const StridedOrder moved(p.entries, p.ranks, p.batch, p.coalesce, {.position = start});
     const int rank = static_cast<int>(draw.between(0, p.ranks - 1));
     const std::uint64_t iteration = draw.between(0, 1000);
     EXPECT_EQ(moved.run(rank, iteration).first, plain.run(rank, iteration).first + start);

@@ -79,6 +79,31 @@ def test_strided_goes_on_in_a_circle(numbers):
     assert together == [i % SAMPLES for i in range(len(together))]
 
 
+@pytest.mark.parametrize("end", [None, "pad", "wrap", "drop", "exact"])
+def test_strided_runs_of_whole_epochs_have_each_sample_once(numbers, end):
+    loader = forebay.Loader(
+        numbers, batch_size=16, order="strided", epochs=2, end=end, decode=False
+    )
+    own, filled, batches = [], 0, 0
+    for _ in range(2):
+        for batch in loader:
+            own += [int(i) for i, pad in zip(batch["sample"], batch["padded"]) if not pad]
+            filled += int(batch["padded"].sum())
+            batches += 1
+    left = 2 * SAMPLES % 16
+    if end == "drop":
+        assert len(set(own[:SAMPLES])) == SAMPLES and len(own) == 2 * SAMPLES - left
+    else:
+        assert own == 2 * list(range(SAMPLES))
+        assert batches == -(-2 * SAMPLES // 16)
+    assert filled == (16 - left if end in (None, "pad", "wrap") and left else 0)
+
+
+def test_an_end_of_an_order_that_goes_round_is_refused(numbers):
+    with pytest.raises(forebay.UsageError, match="epochs"):
+        forebay.Loader(numbers, batch_size=16, order="strided", end="drop", decode=False)
+
+
 def test_break_ends_the_epoch_and_the_next_is_new(numbers):
     loader = forebay.Loader(numbers, batch_size=16, decode=False)
     whole = [epoch_ids(loader) for _ in range(3)]

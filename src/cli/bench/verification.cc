@@ -43,6 +43,7 @@ Verified Verification::check(const Variant& variant) {
     options.batch = variant.options.batch;
     options.iterations = variant.options.iterations;
     options.epochs = variant.options.epochs;
+    options.end = variant.options.end;
     options.codec = "bytes";
     options.stage_bytes = variant.options.stage_bytes;
     options.timeout = variant.options.timeout;
