@@ -59,7 +59,7 @@ struct Sample {
   /// with fields (HDF5, .npy, records): all fields of schema() in its order, before any transform,
   /// one behind the other, in the byte order of this machine.
   std::span<const std::byte> value;
-  bool repeat = false;  ///< filled in at the end of an order that is not circular
+  bool repeat = false;  ///< only fills a batch at the end, see OrderEnd
 
   /// For augmentation. Worked out when asked for: delivering a sample does not pay for it.
   std::uint64_t seed() const { return sample_seed(run_seed, epoch, id); }
@@ -96,9 +96,10 @@ class Batch {
   ~Batch();
 
   /// Counted over the run. Orders that are new in every epoch go on counting when a run is resumed,
-  /// the strided one only on the same ranks with the same batch.
+  /// the strided one only on the same ranks with the same batch, and not behind the end of
+  /// `epochs`.
   std::uint64_t iteration() const { return iteration_; }
-  /// Epoch of the first sample; with a circular data set a batch may reach into the next.
+  /// Epoch of the first sample; in the strided order a batch may reach into the next.
   std::uint64_t epoch() const { return epoch_; }
   /// A batch that reaches over the end of a pass counts to the one in which it begins.
   BatchPass pass() const { return pass_; }
@@ -170,10 +171,10 @@ class Loader {
   void set_interrupt(std::function<void()> interrupt);
 
   std::uint64_t entries() const;
-  /// Iterations of an epoch that is not resumed. In the strided order: of the first.
+  /// Iterations of an epoch that is not resumed. In the strided order: of the first of the run.
   std::uint64_t epoch_iterations() const;
   /// Epochs of which next() has given the last batch, those before a resumed run included. In the
-  /// strided order: of which it has given every sample.
+  /// strided order: of which it has given every sample, or all that `drop` takes of the last.
   std::uint64_t epochs_done() const;
   const Schema& schema() const;
   /// Names of the parts of each sample, where it is put together of several records: its value is

@@ -113,9 +113,10 @@ struct LoaderOptions {
   /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
   /// Changes no batch: the strided order stays circular.
   std::uint64_t iterations = 0;
-  /// Instead of `iterations`: whole epochs to deliver, counted from the start of the run; 0 = no end.
-  /// Each of them has each sample once. In the strided order batches reach over the ends between
-  /// epochs, and `end` says what the run's last batch is; in the others every epoch ends so.
+  /// Instead of `iterations`: whole epochs to deliver, counted from the start of the run; 0 = no
+  /// end. Each of them has each sample once. In the strided order batches reach over the ends
+  /// between epochs, and `end` says what the run's last batch is; in the others every epoch ends
+  /// so.
   std::uint64_t epochs = 0;
   /// First iteration to deliver. resume_options() sets it, and the two below.
   std::uint64_t first_iteration = 0;

@@ -14,7 +14,8 @@
 //
 // A run of whole epochs ends where the last one does. What then remains for its last window, F full
 // batches and t samples, is shared likewise: rank p owns F * n_p + floor(s_(p+1) * t / B) -
-// floor(s_p * t / B) positions, and takes n_p of them at each of F iterations, the rest at one more:
+// floor(s_p * t / B) positions, and takes n_p of them at each of F iterations, the rest at one
+// more:
 //
 //   last window   | rank 0            | rank 1            | ...
 //                 | it 0 | .. | tail  | it 0 | .. | tail  |
@@ -113,7 +114,8 @@ class StridedOrder {
 
   /// s_p: how many samples of a batch go to ranks below `rank`.
   std::uint64_t share_begin(int rank) const;
-  /// n_p: how many samples of a batch go to `rank`; of the last one of a run perhaps fewer, see run().
+  /// n_p: how many samples of a batch go to `rank`; of the last one of a run perhaps fewer, see
+  /// run().
   std::uint64_t share(int rank) const;
 
   /// Iterations from `start` to the end of the run; UINT64_MAX where it has none.
@@ -191,11 +193,11 @@ class StridedOrder {
   std::uint64_t coalesce_;
   std::uint64_t start_;
   EpochLimit limit_;
-  std::vector<PartialWindow> partial_;  ///< last stretch first; those that matter
-  std::uint64_t partial_end_ = 0;       ///< from here on positions stand for themselves
-  std::uint64_t full_windows_ = 0;      ///< of a limited run: before the last one
-  std::uint64_t last_full_ = 0;         ///< F
-  std::uint64_t tail_ = 0;              ///< t
+  std::vector<PartialWindow> partial_;     ///< last stretch first; those that matter
+  std::uint64_t partial_end_ = 0;          ///< from here on positions stand for themselves
+  std::uint64_t full_windows_ = 0;         ///< of a limited run: before the last one
+  std::uint64_t last_full_ = 0;            ///< F
+  std::uint64_t tail_ = 0;                 ///< t
   std::uint64_t last_begin_ = UINT64_MAX;  ///< of the last window, where that has a tail
 };
 

@@ -109,7 +109,8 @@ const std::array kEntries = {
         {"iterations", "T", "iterations to deliver (default 0: no end)"},
         [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
         [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
-    OptionEntry{{"epochs", "E", "epochs to deliver, instead of iterations (default 0: no end)"},
+    OptionEntry{{"epochs", "E",
+                 "epochs to deliver, each sample once in each; or iterations (default 0: no end)"},
                 [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
                 [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
     OptionEntry{

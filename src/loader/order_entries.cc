@@ -41,7 +41,8 @@ const std::array kEntries = {
                 [](const LoaderOptions& o) { return std::to_string(o.seed); }},
     OptionEntry{
         {"end", "NAME",
-         "last batches of an epoch (strided: of --epochs): exact (default: short ones), drop, pad (by "
+         "last batches of an epoch (strided: of --epochs): exact (default: short ones), drop, pad "
+         "(by "
          "the rank's own samples), wrap (by the epoch's first)"},
         [](LoaderOptions& o, std::string_view t) { o.end = parse_name("end", t, kOrderEnds); },
         [](const LoaderOptions& o) { return o.end ? std::string(to_string(*o.end)) : ""; }},

@@ -41,10 +41,8 @@ Segment read_segment(const Json& json, std::uint64_t coalesce) {
                      coalesce <= kLargestWindow / batch && iterations <= kMostIterations &&
                      iterations <= kLastPosition / batch;
   if (!sound) throw_out_of_range();
-  return {.ranks = static_cast<int>(ranks),
-          .batch = batch,
-          .iterations = iterations,
-          .epochs = epochs};
+  return {
+      .ranks = static_cast<int>(ranks), .batch = batch, .iterations = iterations, .epochs = epochs};
 }
 
 std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
@@ -81,10 +79,9 @@ void take_up_last(const RunState& state, LoaderOptions& options, int ranks) {
   const Segment last = options.done.back();
   if (last.ranks != ranks || last.batch != options.batch) return;
   const std::vector<Segment> before(options.done.begin(), options.done.end() - 1);
-  const StridedOrder order(
-      state.entries, ranks, options.batch, options.coalesce,
-      start_after(state.entries, options.coalesce, before),
-      {.epochs = options.epochs, .end = options.order_end()});
+  const StridedOrder order(state.entries, ranks, options.batch, options.coalesce,
+                           start_after(state.entries, options.coalesce, before),
+                           {.epochs = options.epochs, .end = options.order_end()});
   const std::uint64_t shaped_by = order.ends_within(last.iterations) ? options.epochs : 0;
   if (last.epochs != shaped_by || last.iterations > order.iterations()) return;
   options.done.pop_back();

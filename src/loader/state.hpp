@@ -4,8 +4,8 @@
 //    "segments":[{"ranks":4,"batch":256,"iterations":500}],"coalesce":1}
 //
 // The segments of a strided order are those of the whole run. One that came to the last window of a
-// run limited to whole epochs also has "epochs", its limit, which makes the state version 2. Those of
-// the other orders are of the epoch, and instead of "coalesce" there is
+// run limited to whole epochs also has "epochs", its limit, which makes the state version 2. Those
+// of the other orders are of the epoch, and instead of "coalesce" there is
 //
 //    "identity":"order=shuffled,entries=60000,seed=7,...","iterations":1500
 //

@@ -37,12 +37,9 @@ void StridedPipeline::make_order() {
 }
 
 StridedOrder StridedPipeline::order_from(StridedStart start) const {
-  return {facts_.entries,
-          order_ranks(),
-          options_.batch,
-          std::max<std::uint64_t>(1, options_.coalesce),
-          std::move(start),
-          {.epochs = options_.epochs, .end = options_.order_end()}};
+  return {facts_.entries,   order_ranks(),
+          options_.batch,   std::max<std::uint64_t>(1, options_.coalesce),
+          std::move(start), {.epochs = options_.epochs, .end = options_.order_end()}};
 }
 
 void StridedPipeline::choose_coalesce(const StridedOrder& plain, std::uint64_t stage_bytes) {
@@ -81,6 +78,12 @@ void StridedPipeline::complete(ReaderSite& site) const {
 
 std::string StridedPipeline::order_text() const { return fmt::format("C = {}", options_.coalesce); }
 
+bool StridedPipeline::more() {
+  if (iteration_ < end_) return true;
+  if (order_rank() == 0) figures_.dropped = order().dropped();
+  return false;
+}
+
 void StridedPipeline::require_free_buffers() const {
   if (held_.empty()) return;
   const std::uint64_t oldest = held_.front().from / options_.coalesce;
@@ -117,7 +120,8 @@ Sample StridedPipeline::sample_at(const Run& run, std::uint64_t position) const 
 
 std::uint64_t StridedPipeline::epoch_iterations() const { return order_from({}).iterations(1); }
 
-// In a coalesced window, what was taken is not all in a row. Of the last epoch `drop` takes no more.
+// In a coalesced window, what was taken is not all in a row. Of the last epoch `drop` takes no
+// more.
 std::uint64_t StridedPipeline::epochs_done() const {
   if (options_.epochs > 0 && iteration_ >= end_) return options_.epochs;
   std::uint64_t epochs = (order().start() + iteration_ * options_.batch) / entries();

@@ -23,7 +23,7 @@ class StridedPipeline final : public Pipeline {
   void complete(ReaderSite& site) const override;
   std::string order_text() const override;
 
-  bool more() override { return iteration_ < end_; }
+  bool more() override;
   void require_free_buffers() const override;
   Delivery take() override;
   std::uint64_t needed() const override { return iteration_; }

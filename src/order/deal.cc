@@ -72,8 +72,8 @@ std::uint64_t Deal::draws_below(int rank, std::uint64_t position) const {
   if (position < runs_.full * batch()) {
     return position / batch() * share + part_in(position % batch(), share_begin(rank), share);
   }
-  return runs_.full * share + part_in(position - runs_.full * batch(), runs_.tail_begin(rank),
-                                 runs_.tail_of(rank));
+  return runs_.full * share +
+         part_in(position - runs_.full * batch(), runs_.tail_begin(rank), runs_.tail_of(rank));
 }
 
 }  // namespace forebay

@@ -12,8 +12,8 @@
 namespace forebay {
 namespace {
 
-// Together with kMostEntries and kLargestBatch they keep every product below 2^63, and positions for
-// as long as anyone will run.
+// Together with kMostEntries and kLargestBatch they keep every product below 2^63, and positions
+// for as long as anyone will run.
 constexpr std::uint64_t kMaxCoalesce = std::uint64_t{1} << 24;
 constexpr std::uint64_t kMaxWindow = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 62;
@@ -228,17 +228,19 @@ bool StridedOrder::ends_within(std::uint64_t iterations) const {
 }
 
 StridedStart StridedOrder::after(std::uint64_t iterations) const {
-  require_usage(iterations <= this->iterations(),
-                fmt::format("no run can have done {} iterations of {} epochs on {} ranks: it had {}",
-                            iterations, limit_.epochs, ranks_, this->iterations()),
-                "resume from the state that the run saved");
+  require_usage(
+      iterations <= this->iterations(),
+      fmt::format("no run can have done {} iterations of {} epochs on {} ranks: it had {}",
+                  iterations, limit_.epochs, ranks_, this->iterations()),
+      "resume from the state that the run saved");
   require_usage(iterations <= (kMaxPosition - start_) / batch_,
                 fmt::format("{} iterations are too many to count", iterations), "");
   StridedStart next{.position = start_ + iterations * batch_,
                     .partial = {partial_.rbegin(), partial_.rend()}};
   const bool last = ends_within(iterations);
   const std::uint64_t full = last ? last_full_ : coalesce_;
-  const std::uint64_t taken = iterations - (last ? full_windows_ : iterations / coalesce_) * coalesce_;
+  const std::uint64_t taken =
+      iterations - (last ? full_windows_ : iterations / coalesce_) * coalesce_;
   if (taken > full) {  // also the last batch, which was filled up
     next.position -= batch_ - tail_;
   } else if (taken > 0 && (taken < full || (last && tail_ > 0))) {

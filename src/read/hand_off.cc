@@ -40,8 +40,8 @@ std::vector<Stretch> stretches(std::span<const std::vector<Piece>> roots) {
   return joined;
 }
 
-/// Whether a cursor at position `from` helps to get to position `to`, which is not before it. What a
-/// run is filled up with may lie before what it follows.
+/// Whether a cursor at position `from` helps to get to position `to`, which is not before it. What
+/// a run is filled up with may lie before what it follows.
 bool leads_to(const StridedOrder& order, std::uint64_t from, std::uint64_t to) {
   return order.sample(from) != 0 && order.epoch(from) == order.epoch(to) &&
          order.global(from) <= order.global(to);

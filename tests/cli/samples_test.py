@@ -73,8 +73,11 @@ class SamplesTest(CommandTest):
         ends = {"exact": (16, 0), "drop": (12, 0), "pad": (18, 2), "wrap": (18, 2)}
         for order in ("strided", "shuffled"):
             for end, (deliveries, repeats) in ends.items():
-                lines, _ = self.lines(self.make({}), "--batch", 6, "--order", order, "--epochs", 1,
-                                      "--end", end)
+                lines, errors = self.lines(self.make({}), "--batch", 6, "--order", order,
+                                           "--epochs", 1, "--end", end, "--stats")
+                figures = json.loads(errors.splitlines()[-1])["all"]
+                self.assertEqual((figures["dropped"], figures["repeated"]),
+                                 (16 - deliveries + repeats, repeats))
                 self.assertEqual(len(lines), deliveries)
                 self.assertEqual(sum(line["repeat"] for line in lines), repeats)
                 own = [line["sample"] for line in lines if not line["repeat"]]

@@ -168,8 +168,9 @@ TEST(ResumeState, GoesOnInsideAWindowOfOtherRanks) {
   EXPECT_EQ(options.first_iteration, 0U);
   EXPECT_EQ(options.done, inside.segments);
   const StridedStart start = start_after(100, options.coalesce, options.done);
-  EXPECT_EQ(start, (StridedStart{
-                       70, {{.begin = 60, .ranks = 4, .batch = 10, .coalesce = 2, .iterations = 1}}}));
+  EXPECT_EQ(
+      start,
+      (StridedStart{70, {{.begin = 60, .ranks = 4, .batch = 10, .coalesce = 2, .iterations = 1}}}));
 }
 
 TEST(ResumeState, KnowsEveryWindowThatIsLeftYet) {
@@ -177,7 +178,8 @@ TEST(ResumeState, KnowsEveryWindowThatIsLeftYet) {
   EXPECT_EQ(start_after(100, 1, segments), (StridedStart{70 + 20 + 21, {}}));
   EXPECT_EQ(start_after(100, 4, segments), (StridedStart{70 + 20 + 21, {{90, 2, 7, 4, 3}}}));
   const std::vector<Segment> within{{4, 10, 7}, {2, 3, 2}};
-  EXPECT_EQ(start_after(100, 4, within), (StridedStart{70 + 6, {{40, 4, 10, 4, 3}, {70, 2, 3, 4, 2}}}));
+  EXPECT_EQ(start_after(100, 4, within),
+            (StridedStart{70 + 6, {{40, 4, 10, 4, 3}, {70, 2, 3, 4, 2}}}));
 }
 
 // 25 samples in batches of 4, two a window: three windows, and one sample.

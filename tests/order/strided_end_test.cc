@@ -1,5 +1,5 @@
-// Strided runs of whole epochs: where they end, what the last batch is, and how they go on. The model
-// keeps a plain list of the positions that are left, and deals its front by hand.
+// Strided runs of whole epochs: where they end, what the last batch is, and how they go on. The
+// model keeps a plain list of the positions that are left, and deals its front by hand.
 // (forebay::Run is spelled out: a test body also knows testing::Test::Run.)
 #include <gtest/gtest.h>
 
@@ -110,8 +110,8 @@ class Model {
       for (std::uint64_t turn = 0; turn < full; ++turn) {
         for (std::uint64_t i = 0; i < run_.share(rank); ++i) take(first + turn, rank, window[at++]);
       }
-      const std::uint64_t of_tail = run_.begin(rank + 1) * tail / run_.batch -
-                                    run_.begin(rank) * tail / run_.batch;
+      const std::uint64_t of_tail =
+          run_.begin(rank + 1) * tail / run_.batch - run_.begin(rank) * tail / run_.batch;
       for (std::uint64_t i = 0; i < of_tail; ++i, ++at) {
         if (last) take(first + full, rank, window[at]);
       }
