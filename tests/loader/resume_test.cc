@@ -204,6 +204,23 @@ TEST_F(Resume, TheRestOfAnEpochHasAsManyIterationsAsItNeeds) {
   EXPECT_EQ(batches, 6);
 }
 
+TEST_F(Resume, ARunThatHasEndedHasNothingLeft) {
+  for (int strategy = 0; strategy < 8; ++strategy) {
+    for (const OrderEnd end : kEnds) {
+      SCOPED_TRACE(std::to_string(strategy) + ", " + std::string(to_string(end)));
+      state_.clear();
+      LoaderOptions options{.batch = 30, .coalesce = kCoalesce, .epochs = 1};
+      options.strategy = static_cast<Strategy>(strategy);
+      options.end = end;
+      stretch(2, 0, options);
+      times_.clear();
+      stretch(2, 0, options);
+      if (end != OrderEnd::drop) stretch(3, 0, options);
+      EXPECT_TRUE(times_.empty());
+    }
+  }
+}
+
 TEST_F(Resume, TheChosenNumberOfIterationsIsKept) {
   LoaderOptions options{.batch = 7, .iterations = 3};
   stretch(2, 0, options);

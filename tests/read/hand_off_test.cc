@@ -46,7 +46,7 @@ Layout random_layout(std::mt19937_64& random, std::uint64_t least_entries,
     start += window.iterations * window.batch;
     partial.push_back(window);
   }
-  const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), start, partial);
+  const StridedOrder order(layout.entries, ranks, pick(ranks, 40), pick(1, 5), {start, partial});
   std::vector<RankGroup> groups;
   for (int begin = 0; begin < ranks;) {
     const int count = static_cast<int>(pick(1, ranks - begin));

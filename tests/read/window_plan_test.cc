@@ -51,7 +51,7 @@ TEST(WindowPlan, RootsReadExactlyWhatRanksTakeIterationZeroFirst) {
   };
   for (int round = 0; round < 300 * test::test_scale(); ++round) {
     const int ranks = static_cast<int>(pick(1, 9));
-    const StridedOrder order(pick(1, 200), ranks, pick(ranks, 60), pick(1, 6), pick(0, 50));
+    const StridedOrder order(pick(1, 200), ranks, pick(ranks, 60), pick(1, 6), {pick(0, 50)});
     const int first = static_cast<int>(pick(0, ranks - 1));
     std::vector<int> here(static_cast<std::size_t>(pick(1, ranks - first)));
     std::iota(here.begin(), here.end(), first);

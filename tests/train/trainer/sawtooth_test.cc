@@ -106,7 +106,7 @@ class Sawtooth : public testing::Test {
                        .ranks = ranks,
                        .batch = loader.batch,
                        .seed = loader.seed,
-                       .end = loader.end};
+                       .end = loader.order_end()};
     order.group = loader.group;
     order.ratio = loader.ratio;
     order.reuse = loader.reuse;
