@@ -5,6 +5,7 @@ The rest (types, layouts, who may be written to) is asked in C++, by the buffer 
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,23 @@ def whole_numbers(
         array = np.asarray(numbers)
     except (ValueError, TypeError, RuntimeError) as error:  # uneven lists, tensors on devices
         raise _no_numbers(argument, f" ({error})") from None
+    if array.dtype.kind == "f" and isinstance(numbers, (list, tuple)):
+        array = _of_mixed_types(numbers, argument)
     kinds = "iub" if masks and array.ndim == 1 else "iu"
     dimensions = (0, 1) if single else (1,)
     if array.ndim not in dimensions or (array.size > 0 and array.dtype.kind not in kinds):
         raise _no_numbers(argument, "")
     return array
+
+
+def _of_mixed_types(numbers: Any, argument: str) -> NDArray[Any]:
+    """A list of signed and unsigned numbers, of which NumPy makes floats."""
+    import numpy as np
+
+    try:
+        return np.array([operator.index(number) for number in numbers], np.int64)
+    except (TypeError, OverflowError) as error:
+        raise _no_numbers(argument, f" ({error})") from None
 
 
 def _no_numbers(argument: str, why: str) -> IndexTypeError:

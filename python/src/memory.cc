@@ -90,6 +90,15 @@ std::shared_ptr<Py_buffer> buffer_of(nb::handle object) {
           }};
 }
 
+/// Also those that say nothing, as ctypes does, of the order of C.
+std::vector<std::int64_t> strides_of(const Py_buffer& view) {
+  if (view.strides != nullptr) return {view.strides, view.strides + view.ndim};
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(view.ndim));
+  std::int64_t step = view.itemsize;
+  for (std::size_t d = strides.size(); d-- > 0; step *= view.shape[d]) strides[d] = step;
+  return strides;
+}
+
 /// Calls `visit` with the offset of each element, in the order of C.
 template <typename Visit>
 void for_each_element(const Layout& layout, std::size_t dimension, std::int64_t offset,
@@ -203,8 +212,8 @@ bool Memory::import_buffer(nb::handle object, const Argument& argument) {
   layout_.type = *type;
   for (int d = 0; d < view->ndim; ++d) {
     layout_.shape.push_back(static_cast<std::uint64_t>(view->shape[d]));
-    layout_.strides.push_back(view->strides[d]);
   }
+  layout_.strides = strides_of(*view);
   first_ = static_cast<std::byte*>(view->buf);
   writable_ = view->readonly == 0;
   owner_ = view;

@@ -43,12 +43,10 @@ def test_a_sum_of_one_rank_is_its_numbers(alone, kind, reduction):
 @pytest.mark.parametrize("kind", USED)
 def test_results_go_to_an_output_of_any_kind(alone, kind):
     array, numbers = USED[kind](NUMBERS)
-    zeros, _ = USED[kind](NUMBERS)
     output, results = USED[kind](np.zeros_like(NUMBERS))
     assert alone.allreduce("x", array, output, "sum").wait() is output
     np.testing.assert_array_equal(results(), NUMBERS)
     np.testing.assert_array_equal(numbers(), NUMBERS)
-    del zeros
 
 
 @pytest.mark.parametrize("kind", USED)
@@ -300,6 +298,7 @@ assert (fourth.wait() == 10).all() and (fifth.wait() == 10).all()
 whole = np.ones_like(strided)
 whole[::2, ::4] = 2
 np.testing.assert_array_equal(strided, whole)
+third.wait().release()
 keep.extend(b"more")
 sync.allreduce("first", memory, reduction="mean").wait()  # once done, all may start anew
 if rank == 0:
@@ -310,7 +309,6 @@ handle = sync.allreduce("late", late, reduction="sum")
 while not handle.done():
     pass
 assert (late == 2).all()
-sync.allreduce("ranks differ", np.zeros((3, 3) if rank else (3, 3))[:, : 2 + rank]) if False else None
 if rank == 0:
     handle = sync.allreduce("differ", np.zeros((3, 2)).T)
 else:
@@ -321,6 +319,7 @@ print("fine", flush=True)
 for i in range(5):
     sync.allreduce(f"last{i}", np.ones((500, 400), np.float32).T, reduction="sum")
 if len(sys.argv) > 2:
+    dropped = []
     del sync, handle, first, second, third, fourth, fifth
     gc.collect()
 """
