@@ -25,8 +25,8 @@ MPI_User_function* function_of(Combination how) {
   return &combine_for_mpi<type, Combination::sum>;
 }
 
-/// For what MPI does not do, or does as it likes: in MPI_MIN and MPI_MAX, a NaN gets lost. Null: for
-/// nothing else.
+/// For what MPI does not do, or does as it likes: in MPI_MIN and MPI_MAX, a NaN gets lost. Null:
+/// for nothing else.
 MPI_User_function* own_function(TensorType type, Combination how) {
   const bool compares = how == Combination::min || how == Combination::max;
   if (type == TensorType::float16) return function_of<TensorType::float16>(how);
