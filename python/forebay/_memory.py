@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ._errors import UsageError, usage
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 

@@ -39,8 +39,8 @@ class Synchronizer:
     Starting an operation never blocks; the one progress thread of the process moves the data.
     All ranks must start the same names with equal shapes and types, in any order.
 
-    Arrays are those of NumPy, tensors of torch, and whatever else has the buffer protocol or DLPack,
-    of float16, bfloat16, float32, float64, int32 or int64, in the memory of the host. They may have
+    Arrays are NumPy's, tensors of torch, and whatever else has the buffer protocol or DLPack, of
+    float16, bfloat16, float32, float64, int32 or int64, in the memory of the host. They may have
     any strides and byte order, also others than on other ranks: elements go by their indices. What
     is C-contiguous is used in place; else the synchronizer works on a copy. What it cannot use is
     refused by a :class:`UsageError` that names the argument.

@@ -185,7 +185,12 @@ bool Layout::distinct() const {
 Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
   Memory memory;
   if (!memory.import_buffer(object, argument) && !memory.import_dlpack(object, argument)) {
-    if (nb::hasattr(object, "dtype")) throw refused_type(argument, type_name(object, ""));
+    if (PyObject_CheckBuffer(object.ptr()) != 0 || nb::hasattr(object, "__dlpack__")) {
+      throw refused(argument,
+                    fmt::format("does not give its memory away: its elements are of type {}",
+                                type_name(object, "unknown")),
+                    fmt::format("{}, in the memory of the host", kTypes));
+    }
     throw refused(argument,
                   fmt::format("is no array, but of type {}", Py_TYPE(object.ptr())->tp_name),
                   "give a NumPy array, a torch tensor, or what has the buffer protocol or DLPack");

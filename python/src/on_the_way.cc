@@ -50,7 +50,8 @@ Operation::Operation(std::string name, Memory read, Memory written)
       work_(std::make_shared<Work>(written, wants_staging(read, written))),
       read_(std::move(read)),
       written_(std::move(written)),
-      reads_(work_->staged() ? Extent{} : read_->extent()),
+      source_(read_->extent()),
+      reads_(work_->staged() ? Extent{} : source_),
       writes_(written_->extent()) {}
 
 std::span<const std::byte> Operation::in() const {
@@ -81,7 +82,7 @@ void Operation::require_apart(const Operation& later, const Argument& read,
   if (work_->ended()) return;
   python::require_apart(writes_, name_, later.writes_, written);
   python::require_apart(reads_, name_, later.writes_, written);
-  python::require_apart(writes_, name_, later.read_->extent(), read);
+  python::require_apart(writes_, name_, later.source_, read);
 }
 
 std::shared_ptr<Operation> OnTheWay::add(std::string name, Memory read, Memory written,

@@ -62,7 +62,8 @@ class Operation {
   std::shared_ptr<Work> work_;
   std::optional<Memory> read_;
   std::optional<Memory> written_;
-  Extent reads_;  ///< nothing, where it works on a copy
+  Extent source_;  ///< what it reads at its start
+  Extent reads_;   ///< and until it ends: nothing, where it works on a copy
   Extent writes_;
 };
 

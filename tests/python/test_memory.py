@@ -15,7 +15,10 @@ from conftest import run_ranks
 torch = pytest.importorskip("torch")
 
 import forebay  # noqa: E402
+import forebay.torch  # noqa: E402
 from kinds_of_arrays import NUMBERS, ODD_SHAPES, REFUSED, USED  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 
 HERE = str(Path(__file__).parent)
 
@@ -109,7 +112,7 @@ def test_what_is_only_read_may_be_read_only_expanded_or_part_of_a_graph(alone):
     ],
 )
 def test_an_output_of_another_shape_or_type_is_refused(alone, array, output):
-    with pytest.raises(forebay.UsageError, match="output is .*, array"):
+    with pytest.raises(forebay.UsageError, match=r"output is .*, array"):
         alone.allreduce("x", array, output)
 
 
@@ -139,7 +142,7 @@ def test_arrays_are_let_go_once_they_are_waited_for(alone):
 
     for wait in (
         lambda handle: handle.wait(),
-        lambda handle: _poll(handle),
+        _poll,
         lambda handle: (_poll(handle), alone.allreduce("other", np.zeros(3)).wait()),
     ):
         array, output = np.zeros((5, 7)).view(Array), np.zeros((7, 5)).T.view(Array)
@@ -544,7 +547,7 @@ RETURNED = {
     "transposed": (lambda x: np.array([[x, 1], [2, 3]]).T, [[7, 2], [1, 3]]),
     "reversed": (lambda x: np.array([1, x])[::-1], [7, 1]),
     "matrix": (lambda x: np.matrix([[x, 1], [2, 3]]), [[7, 1], [2, 3]]),
-    "no dimension": (lambda x: np.array(x), 7),
+    "no dimension": (np.array, 7),
     "expanded": (lambda x: np.broadcast_to(np.float32(x), (2, 2)), [[7, 7], [7, 7]]),
     "no element": (lambda x: np.zeros((0, 2)), np.zeros((0, 2))),
     "memoryview": (lambda x: memoryview(np.array([x, 1.0])), [7, 1]),
@@ -553,7 +556,7 @@ RETURNED = {
 
 
 @pytest.mark.parametrize("kind", RETURNED)
-@pytest.mark.parametrize("loader", [forebay.Loader, lambda *a, **o: _torch_loader(*a, **o)])
+@pytest.mark.parametrize("loader", [forebay.Loader, forebay.torch.Loader])
 def test_transforms_return_arrays_of_any_kind(images, kind, loader):
     path, _, _ = images
     returns, expected = RETURNED[kind]
@@ -562,12 +565,6 @@ def test_transforms_return_arrays_of_any_kind(images, kind, loader):
         batch = next(iter(batches))
         for value in batch["x"]:
             np.testing.assert_array_equal(np.asarray(value), expected)
-
-
-def _torch_loader(*arguments, **options):
-    from forebay.torch import Loader
-
-    return Loader(*arguments, **options)
 
 
 def test_masks_and_text_of_transforms_do_not_become_numbers(images):
@@ -580,6 +577,8 @@ def test_masks_and_text_of_transforms_do_not_become_numbers(images):
         batch = next(iter(loader))
         assert batch["x"].mask.tolist() == [[True, False]] * 3
     for transform in (masked, lambda _: {"x": np.array(["a"])}, lambda _: {"x": np.array([None])}):
-        with _torch_loader(path, batch_size=3, transform=transform) as loader:
-            with pytest.raises(forebay.UsageError, match="field x"):
-                next(iter(loader))
+        with (
+            forebay.torch.Loader(path, batch_size=3, transform=transform) as loader,
+            pytest.raises(forebay.UsageError, match="field x"),
+        ):
+            next(iter(loader))

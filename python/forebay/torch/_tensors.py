@@ -28,11 +28,11 @@ def _tensor(name: str, value: Any, pin: bool) -> Any:
     wider = _WIDER.get(array.dtype)
     if wider is not None:
         array = array.astype(wider)
-    elif not array.flags.writeable or min(array.strides, default=0) < 0:
+    elif not array.flags.writeable or any(s < 0 or s % array.itemsize for s in array.strides):
         array = array.copy()  # torch has no such tensors
     try:
         tensor = torch.from_numpy(array)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         raise usage(
             f"field {name} has no tensor ({error})", "return numbers from transform and collate"
         ) from None
