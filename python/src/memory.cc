@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -99,88 +97,7 @@ std::vector<std::int64_t> strides_of(const Py_buffer& view) {
   return strides;
 }
 
-/// Calls `visit` with the offset of each element, in the order of C.
-template <typename Visit>
-void for_each_element(const Layout& layout, std::size_t dimension, std::int64_t offset,
-                      Visit& visit) {
-  if (dimension == layout.shape.size()) return visit(offset);
-  const std::int64_t stride = layout.strides[dimension];
-  const std::uint64_t extent = layout.shape[dimension];
-  if (dimension + 1 == layout.shape.size()) {
-    for (std::uint64_t i = 0; i < extent; ++i, offset += stride) visit(offset);
-    return;
-  }
-  for (std::uint64_t i = 0; i < extent; ++i, offset += stride) {
-    for_each_element(layout, dimension + 1, offset, visit);
-  }
-}
-
-template <std::size_t Bytes>
-void swap_bytes(std::byte* element) {
-  std::reverse(element, element + Bytes);
-}
-
-/// Calls `copy` with each element's place in the array, and in the order of C.
-template <std::size_t Bytes, typename Copy>
-void for_each_place(const Layout& layout, Copy copy) {
-  std::size_t at = 0;
-  auto visit = [&](std::int64_t offset) {
-    copy(offset, at);
-    at += Bytes;
-  };
-  if (layout.elements() > 0) for_each_element(layout, 0, 0, visit);
-}
-
-template <std::size_t Bytes>
-void gather_elements(const std::byte* first, const Layout& layout, std::span<std::byte> into) {
-  for_each_place<Bytes>(layout, [&](std::int64_t offset, std::size_t at) {
-    std::memcpy(into.data() + at, first + offset, Bytes);
-    if (layout.swapped) swap_bytes<Bytes>(into.data() + at);
-  });
-}
-
-template <std::size_t Bytes>
-void scatter_elements(std::span<const std::byte> from, std::byte* first, const Layout& layout) {
-  for_each_place<Bytes>(layout, [&](std::int64_t offset, std::size_t at) {
-    std::memcpy(first + offset, from.data() + at, Bytes);
-    if (layout.swapped) swap_bytes<Bytes>(first + offset);
-  });
-}
-
 }  // namespace
-
-std::uint64_t Layout::elements() const {
-  std::uint64_t product = 1;
-  for (const std::uint64_t extent : shape) product *= extent;
-  return product;
-}
-
-bool Layout::plain() const {
-  if (swapped) return false;
-  auto expected = static_cast<std::int64_t>(size_of(type));
-  if (elements() == 0) return true;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] > 1 && strides[d] != expected) return false;
-    expected *= static_cast<std::int64_t>(shape[d]);
-  }
-  return true;
-}
-
-bool Layout::distinct() const {
-  if (elements() == 0) return true;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> steps;  // and how many of each
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const auto step = static_cast<std::uint64_t>(std::abs(strides[d]));
-    if (shape[d] > 1) steps.emplace_back(step, shape[d] - 1);
-  }
-  std::ranges::sort(steps);
-  std::uint64_t reach = size_of(type);  // of all smaller steps together
-  for (const auto& [step, count] : steps) {
-    if (step < reach) return false;
-    reach += step * count;
-  }
-  return true;
-}
 
 Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
   Memory memory;
@@ -271,28 +188,6 @@ Extent Memory::extent() const {
 
 std::span<std::byte> Memory::bytes() const {
   return {first_, layout_.elements() * size_of(layout_.type)};
-}
-
-void gather(const std::byte* first, const Layout& layout, std::span<std::byte> into) {
-  if (layout.plain()) {
-    if (!into.empty()) std::memcpy(into.data(), first, into.size());
-    return;
-  }
-  const std::size_t bytes = size_of(layout.type);
-  if (bytes == 2) gather_elements<2>(first, layout, into);
-  if (bytes == 4) gather_elements<4>(first, layout, into);
-  if (bytes == 8) gather_elements<8>(first, layout, into);
-}
-
-void scatter(std::span<const std::byte> from, std::byte* first, const Layout& layout) {
-  if (layout.plain()) {
-    if (!from.empty()) std::memcpy(first, from.data(), from.size());
-    return;
-  }
-  const std::size_t bytes = size_of(layout.type);
-  if (bytes == 2) scatter_elements<2>(from, first, layout);
-  if (bytes == 4) scatter_elements<4>(from, first, layout);
-  if (bytes == 8) scatter_elements<8>(from, first, layout);
 }
 
 }  // namespace forebay::python

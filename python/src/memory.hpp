@@ -5,8 +5,8 @@
 //
 // Nothing is converted: an array that is a temporary copy of the caller's would be gone before the
 // engine's thread is done with it, and take the result along. What cannot be used is refused by a
-// UsageError that names the argument. Layouts that are not C-contiguous, or of the other byte
-// order, are read into staging memory and written from it, element by element, here.
+// UsageError that names the argument. Layouts that the engine does not work on are copied there and
+// back (strided_copy.hpp).
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -16,10 +16,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "forebay/tensor.hpp"
 #include "module.hpp"
+#include "strided_copy.hpp"
 
 namespace forebay::python {
 
@@ -30,21 +29,6 @@ struct Argument {
 };
 
 enum class Access : std::uint8_t { read, write };
-
-/// Where the elements of an array lie, counted from the one at [0, ..., 0].
-struct Layout {
-  TensorType type = TensorType::float32;
-  bool swapped = false;  ///< the bytes of each element, as on machines of the other kind
-  std::vector<std::uint64_t> shape;
-  std::vector<std::int64_t> strides;  ///< in bytes; as many as extents
-
-  std::uint64_t elements() const;
-  /// One element behind the other, as the engine wants them.
-  bool plain() const;
-  /// Whether each element has bytes of its own. False also for layouts whose dimensions lie between
-  /// each other in ways that nobody uses.
-  bool distinct() const;
-};
 
 /// Bytes that are used, [begin, end).
 struct Extent {
@@ -82,10 +66,5 @@ class Memory {
   bool writable_ = false;
   std::shared_ptr<const void> owner_;
 };
-
-/// The elements in the order of C, of this machine's kind. Any thread.
-void gather(const std::byte* first, const Layout& layout, std::span<std::byte> into);
-/// The inverse.
-void scatter(std::span<const std::byte> from, std::byte* first, const Layout& layout);
 
 }  // namespace forebay::python

@@ -36,12 +36,14 @@ void require_apart(const Extent& used, const std::string& user, const Extent& wa
 
 Work::Work(const Memory& written, bool staged)
     : staged_(staged), first_(written.first()), layout_(written.layout()) {
-  if (staged) staging_.resize(layout_.elements() * size_of(layout_.type));
+  if (!staged) return;
+  bytes_ = layout_.elements() * size_of(layout_.type);
+  staging_ = std::make_unique_for_overwrite<std::byte[]>(bytes_);
 }
 
 void Work::end(bool good) noexcept {
-  if (good && staged_) scatter(staging_, first_, layout_);
-  staging_ = {};
+  if (good && staged_) scatter(staging(), first_, layout_);
+  staging_ = nullptr;
   ended_.store(true, std::memory_order_release);
 }
 

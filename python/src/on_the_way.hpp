@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include <vector>
 
 #include "memory.hpp"
 
@@ -27,14 +28,15 @@ class Work {
   Work(const Memory& written, bool staged);
 
   bool staged() const { return staged_; }
-  std::span<std::byte> staging() { return staging_; }
+  std::span<std::byte> staging() { return {staging_.get(), bytes_}; }
   /// Copies the result to where it belongs.
   void end(bool good) noexcept;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
   bool staged_;
-  std::vector<std::byte> staging_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<std::byte[]> staging_;
   std::byte* first_;
   Layout layout_;
   std::atomic<bool> ended_ = false;

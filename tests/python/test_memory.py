@@ -52,6 +52,35 @@ def test_results_go_to_an_output_of_any_kind(alone, kind):
     np.testing.assert_array_equal(numbers(), NUMBERS)
 
 
+def _some_view(rng, dtype):
+    """Of up to five dimensions, in any order, with steps either way, and room between."""
+    dimensions = int(rng.integers(1, 6))
+    shape = rng.integers(1, 90 if dimensions < 3 else 12, dimensions)
+    steps = rng.choice([1, 1, 1, 2, 3, -1, -2], dimensions)
+    room = np.zeros(tuple(shape * abs(steps) + rng.integers(0, 3, dimensions)), dtype)
+    view = room[tuple(slice(None, None, step) for step in steps)]
+    view = view[tuple(slice(0, extent) for extent in shape)].transpose(rng.permutation(dimensions))
+    return view, room
+
+
+def test_views_of_all_shapes_and_strides_are_gathered_and_scattered(alone):
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        dtype = rng.choice(["f2", "f4", ">f4", "f8", "i4", ">i8"])
+        array, _ = _some_view(rng, dtype)
+        array[...] = rng.integers(-1000, 1000, array.shape)
+        output, room = _some_view(rng, dtype)
+        if output.shape != array.shape:  # of the same shape, and another layout
+            room = np.zeros((*array.shape[::-1], 2), dtype)
+            output = room[..., 1].T
+        alone.allreduce("x", array, output, "sum").wait()
+        np.testing.assert_array_equal(output, array)
+        assert np.count_nonzero(room) == np.count_nonzero(array)  # and nothing beside
+        before = array.copy()
+        alone.allreduce("x", array, reduction="sum").wait()
+        np.testing.assert_array_equal(array, before)
+
+
 @pytest.mark.parametrize("kind", USED)
 def test_what_is_broadcast_stays_at_its_root(alone, kind):
     array, numbers = USED[kind](NUMBERS)
