@@ -74,11 +74,10 @@ std::string type_name(nb::handle object, const std::string& otherwise) {
   return nb::cast<std::string>(nb::str(dtype));
 }
 
-std::shared_ptr<Py_buffer> buffer_of(nb::handle object) {
+std::shared_ptr<Py_buffer> buffer_of(nb::handle object, int flags) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) return nullptr;
   auto view = std::make_unique<Py_buffer>();
-  constexpr int kAnyLayout = PyBUF_STRIDES | PyBUF_FORMAT;
-  if (PyObject_GetBuffer(object.ptr(), view.get(), kAnyLayout) != 0) {
+  if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
     PyErr_Clear();
     return nullptr;
   }
@@ -101,7 +100,7 @@ std::vector<std::int64_t> strides_of(const Py_buffer& view) {
 
 Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
   Memory memory;
-  if (!memory.import_buffer(object, argument) && !memory.import_dlpack(object, argument)) {
+  if (!memory.import_buffer(object, access, argument) && !memory.import_dlpack(object, argument)) {
     if (PyObject_CheckBuffer(object.ptr()) != 0 || nb::hasattr(object, "__dlpack__")) {
       throw refused(argument,
                     fmt::format("does not give its memory away: its elements are of type {}",
@@ -124,8 +123,13 @@ Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
   return memory;
 }
 
-bool Memory::import_buffer(nb::handle object, const Argument& argument) {
-  const auto view = buffer_of(object);
+bool Memory::import_buffer(nb::handle object, Access access, const Argument& argument) {
+  constexpr int kAnyLayout = PyBUF_STRIDES | PyBUF_FORMAT;
+  std::shared_ptr<Py_buffer> view;
+  // Some say that they are read-only to those alone who want to write.
+  if (access == Access::write) view = buffer_of(object, kAnyLayout | PyBUF_WRITABLE);
+  writable_ = view != nullptr && view->readonly == 0;
+  if (view == nullptr) view = buffer_of(object, kAnyLayout);
   if (view == nullptr) return false;
   std::string_view format = view->format == nullptr ? "B" : view->format;
   layout_.swapped = take_byte_order(format);
@@ -137,7 +141,6 @@ bool Memory::import_buffer(nb::handle object, const Argument& argument) {
   }
   layout_.strides = strides_of(*view);
   first_ = static_cast<std::byte*>(view->buf);
-  writable_ = view->readonly == 0;
   owner_ = view;
   return true;
 }

@@ -56,14 +56,14 @@ class Memory {
   std::span<std::byte> bytes() const;
 
  private:
-  bool import_buffer(nb::handle object, const Argument& argument);
+  bool import_buffer(nb::handle object, Access access, const Argument& argument);
   bool import_dlpack(nb::handle object, const Argument& argument);
   void take(nb::handle object, const nb::ndarray<nb::ro>& array, bool writable,
             const Argument& argument);
 
   Layout layout_;
   std::byte* first_ = nullptr;
-  bool writable_ = false;
+  bool writable_ = false;  ///< looked at only where it is wanted
   std::shared_ptr<const void> owner_;
 };
 
