@@ -36,4 +36,4 @@ export ASAN_OPTIONS="detect_leaks=0:handle_sigbus=0:allocator_may_return_null=1:
 export UBSAN_OPTIONS=print_stacktrace=1
 export PYTHONPATH=$PWD/build/asan/python PYTHONFAULTHANDLER=1 PATH="$PWD/build/asan/python-bin:$venv/bin:$PATH"
 cd tests/python
-exec "$python" -m pytest -q -p no:cacheprovider --color=no "$@"
+exec timeout 5400 "$python" -m pytest -q -p no:cacheprovider --color=no "$@"
