@@ -90,8 +90,9 @@ class Dataset:
     >>> len(ds), ds[5]["image"].shape, ds[[5, 1, 5, 0]]["label"]
 
     ``ds[i]`` is a dictionary of fields, ``ds[[5, 1, 5, 0]]`` and ``ds[10:20]`` dictionaries of
-    arrays. Lists, arrays and tensors of whole numbers index, and masks as long as the data set. Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as
-    ``uint8`` arrays under ``value`` (or the names of their parts).
+    arrays. Lists, arrays and tensors of whole numbers index, and masks as long as the data set.
+    Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as ``uint8``
+    arrays under ``value`` (or the names of their parts).
 
     It takes no lock, writes nothing, works in read-only directories and in any number of processes
     at once; it may be used after a fork, and pickled (which reopens it).

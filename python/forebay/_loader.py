@@ -58,7 +58,7 @@ class Loader:
         strategy: How bytes are read. Never changes the data.
         buffers: Buffers in use and ahead; 1 hides no reading.
         memory: For all buffers of a node: bytes, or text as ``"2GiB"``. Its processes share it.
-        ids: Sample ids for ``order="listed"``: a list, an array or a tensor of whole numbers, of one
+        ids: Sample ids for ``order="listed"``: a list, array or tensor of whole numbers, of one
             dimension, any type and strides.
         keys: Whether batches carry ``key``, a list of bytes.
         seeds: Whether batches carry ``seed``: a number for each sample and epoch (``uint64``), for

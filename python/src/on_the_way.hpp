@@ -15,7 +15,6 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <vector>
 
 #include "memory.hpp"
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -67,13 +68,13 @@ struct Sum {
     }
   }
 };
-/// Whether it is no number (NaN), which alone differs from itself.
+/// Whether it is no number, as only floats can be.
 template <typename T>
 bool is_nan(T value) {
   if constexpr (std::is_integral_v<T>) {
     return false;
   } else {
-    return value != value;
+    return std::isnan(value);
   }
 }
 
