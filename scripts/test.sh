@@ -41,11 +41,12 @@ mpich() {
   run_tests release-mpich
 }
 
-# With the fuzz targets, which want the same library.
+# With the fuzz targets, which want the same library, and what the Python package does with memory.
 asan() {
   prepare asan -DFOREBAY_FUZZ=ON
   build asan local_tests fuzz_targets
   run_tests asan mpi
+  scripts/python-asan.sh
 }
 
 tsan() {

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,6 +98,12 @@ struct OnDevice {
   void* stream = nullptr;
 };
 
+/// Called once when an operation ends, in whichever thread ends it, just before its handle is done;
+/// `good`: its result is there. Until it returns, nobody is told, so what it does to the memory of
+/// the operation is part of the result. Must not throw, wait, or use the engine. Not called where
+/// starting the operation throws.
+using SyncEnd = std::function<void(bool good)>;
+
 /// One started operation. Copies stand for the same one. Thread-safe.
 class SyncHandle {
  public:
@@ -162,12 +169,14 @@ class SyncEngine {
   // done. `in` and `out` may be the same; their sizes must be those of `tensor`.
 
   SyncHandle allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
-                       std::span<std::byte> out, Reduction reduction = Reduction::sum);
+                       std::span<std::byte> out, Reduction reduction = Reduction::sum,
+                       SyncEnd end = {});
   /// Both in the memory of the device. When the handle is done, the result is there for all
   /// streams. Throws usage where the algorithm is not nccl.
   SyncHandle allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
                        std::span<std::byte> out, Reduction reduction, OnDevice device);
-  SyncHandle broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root);
+  SyncHandle broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root,
+                       SyncEnd end = {});
   /// Ranks may differ in the first extent. See SyncHandle::gathered().
   SyncHandle allgather(const TensorSpec& tensor, std::span<const std::byte> in);
   SyncHandle barrier(const std::string& name);

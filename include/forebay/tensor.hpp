@@ -17,6 +17,7 @@ TensorType parse_tensor_type(std::string_view text);
 
 /// `mean` divides the sum by the number of ranks; integers are rounded toward zero.
 /// float16 and bfloat16 are summed in single precision where Forebay sums, and rounded once.
+/// Integer sums that do not fit wrap around. `min` and `max` are NaN where any rank's number is.
 enum class Reduction : std::uint8_t { sum, mean, min, max };
 std::string_view to_string(Reduction reduction);
 

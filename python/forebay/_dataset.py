@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
 from . import _core
 from ._batch import Field, Ragged
 from ._errors import changed, usage
+from ._memory import whole_numbers
 from ._options import loader_options
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ class Dataset:
     >>> len(ds), ds[5]["image"].shape, ds[[5, 1, 5, 0]]["label"]
 
     ``ds[i]`` is a dictionary of fields, ``ds[[5, 1, 5, 0]]`` and ``ds[10:20]`` dictionaries of
-    arrays. Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as
-    ``uint8`` arrays under ``value`` (or the names of their parts).
+    arrays. Lists, arrays and tensors of whole numbers index, and masks as long as the data set.
+    Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as ``uint8``
+    arrays under ``value`` (or the names of their parts).
 
     It takes no lock, writes nothing, works in read-only directories and in any number of processes
     at once; it may be used after a fork, and pickled (which reopens it).
@@ -206,21 +208,19 @@ class Dataset:
     def __getitem__(self, index: Union[int, slice, Sequence[int]]) -> dict[str, Any]:
         import numpy as np
 
-        if isinstance(index, (int, np.integer)):
-            one = self._read(np.array([self._checked(int(index))], np.int64))
-            return {name: values[0] for name, values in one.items()}
         if isinstance(index, slice):
             return self._read(np.arange(*index.indices(self._entries), dtype=np.int64))
-        ids = np.asarray(index)
+        ids = whole_numbers(index, "index", masks=True, single=True)
+        if ids.ndim == 0:
+            one = self._read(np.array([self._checked(int(ids))], np.int64))
+            return {name: values[0] for name, values in one.items()}
         if ids.dtype == bool:
             if ids.shape != (self._entries,):
                 raise IndexError(f"a mask of {ids.shape} for {self._entries} samples")
             ids = np.flatnonzero(ids)
-        if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
-            raise TypeError("samples are indexed by whole numbers, slices, lists of them or masks")
-        ids = ids.astype(np.int64)
         if ids.size and (ids.min() < -self._entries or ids.max() >= self._entries):
             raise IndexError(f"samples {ids.min()} to {ids.max()} of {self._entries}")
+        ids = ids.astype(np.int64)
         return self._read(np.where(ids < 0, ids + self._entries, ids))
 
     #: What DataLoader calls for a batch, where it can.

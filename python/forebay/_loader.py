@@ -59,7 +59,8 @@ class Loader:
         strategy: How bytes are read. Never changes the data.
         buffers: Buffers in use and ahead; 1 hides no reading.
         memory: For all buffers of a node: bytes, or text as ``"2GiB"``. Its processes share it.
-        ids: Sample ids for ``order="listed"``.
+        ids: Sample ids for ``order="listed"``: a list, array or tensor of whole numbers, of one
+            dimension, any type and strides.
         keys: Whether batches carry ``key``, a list of bytes.
         seeds: Whether batches carry ``seed``: a number for each sample and epoch (``uint64``), for
             augmentation that does not depend on ranks.

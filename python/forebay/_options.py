@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from . import _core
 from ._errors import usage
 from ._launch import cores_of
+from ._memory import whole_numbers
 
 if TYPE_CHECKING:
     from ._ranks import Ranks
@@ -49,13 +50,7 @@ def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
 def _sample_ids(ids: Any) -> Any:
     import numpy as np
 
-    try:
-        numbers = np.asarray(ids)
-    except ValueError:  # lists of different lengths
-        numbers = np.empty(0, object)
-    whole = np.issubdtype(numbers.dtype, np.integer) or numbers.shape == (0,)
-    if numbers.ndim != 1 or not whole or numbers.dtype == object:
-        raise usage("ids are no list of whole numbers", "give sample ids from 0")
+    numbers = whole_numbers(ids, "ids")
     if numbers.size and numbers.min() < 0:
         raise usage(f"{numbers.min()} among the ids is no sample", "give sample ids from 0")
     return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -145,4 +145,6 @@ def collate(values: Sequence[Any]) -> Any:
         import torch
 
         return torch.stack(list(values))
-    return np.stack(values)
+    if any(isinstance(value, np.ma.MaskedArray) for value in values):
+        return np.ma.stack(values)
+    return np.stack([np.asarray(value) for value in values])  # without classes of their own

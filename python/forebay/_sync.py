@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, Optional
 
 from . import _core
 from ._errors import usage
+from ._memory import without_history
 from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
 
 #: How long a rank that ends waits for the others to end as well, in seconds.
@@ -14,13 +14,13 @@ _LONGEST_GOODBYE = 10.0
 
 
 class Handle:
-    """One started operation. Its arrays are kept by the synchronizer until it is done."""
+    """One started operation. Memory that it works on stays until it is done, also without this."""
 
-    __slots__ = ("_arrays", "_core", "_owner")
+    __slots__ = ("_core", "_owner", "_result")
 
-    def __init__(self, owner: Synchronizer, core: Any, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, owner: Synchronizer, core: Any, result: Any) -> None:
         self._core = core
-        self._arrays = arrays
+        self._result = result
         self._owner = owner
 
     def done(self) -> bool:
@@ -30,7 +30,7 @@ class Handle:
     def wait(self) -> Any:
         """Waits, and returns the array with the result. Raises what the operation failed with."""
         self._core.wait()
-        return self._arrays[-1]
+        return self._result
 
 
 class Synchronizer:
@@ -38,6 +38,12 @@ class Synchronizer:
 
     Starting an operation never blocks; the one progress thread of the process moves the data.
     All ranks must start the same names with equal shapes and types, in any order.
+
+    Arrays are NumPy's, tensors of torch, and whatever else has the buffer protocol or DLPack, of
+    float16, bfloat16, float32, float64, int32 or int64, in the memory of the host. They may have
+    any strides and byte order, also others than on other ranks: elements go by their indices. What
+    is C-contiguous is used in place; else the synchronizer works on a copy. What it cannot use is
+    refused by a :class:`UsageError` that names the argument.
 
     Args:
         ranks: As for :class:`Loader`; needs MPI where there are several.
@@ -80,8 +86,6 @@ class Synchronizer:
             stall_limit,
             placement,
         )
-        # Behind _core, so that the engine ends before the memory that it works on.
-        self._started: deque[Handle] = deque()
         close_at_exit(self)
 
     def _engine(self) -> Any:
@@ -89,28 +93,28 @@ class Synchronizer:
             raise usage("the synchronizer is closed", "make another one")
         return self._core
 
-    def _keep(self, core: Any, *arrays: Any) -> Handle:
-        """Operations end about in the order in which they were started."""
-        while self._started and self._started[0].done():
-            self._started.popleft()
-        handle = Handle(self, core, arrays)
-        self._started.append(handle)
-        return handle
-
     def allreduce(
         self, name: str, array: Any, output: Any = None, reduction: str = "mean"
     ) -> Handle:
         """Starts summing ``array`` over all ranks, in place or into ``output``.
 
-        ``reduction`` is ``sum``, ``mean``, ``min`` or ``max``. Arrays must be contiguous and stay
-        untouched until the handle is done.
+        ``reduction`` is ``sum``, ``mean``, ``min`` or ``max``; a mean of integers is rounded toward
+        zero, and the smallest and largest of floats are NaN where a rank's number is. Arrays stay
+        untouched until the handle is done. ``output`` has the array's shape and type; they may
+        overlap.
         """
-        into = array if output is None else output
-        return self._keep(self._engine().allreduce(name, array, into, reduction), array, into)
+        engine = self._engine()
+        call = f"allreduce of '{name}'"
+        read = without_history(array, call, "array", written=output is None)
+        into = None if output is None else without_history(output, call, "output", written=True)
+        core = engine.allreduce(name, read, into, reduction)
+        return Handle(self, core, array if output is None else output)
 
     def broadcast(self, name: str, array: Any, root: int = 0) -> Handle:
         """Starts giving the values of rank ``root`` to all, in place."""
-        return self._keep(self._engine().broadcast(name, array, root), array)
+        engine = self._engine()
+        memory = without_history(array, f"broadcast of '{name}'", "array", written=True)
+        return Handle(self, engine.broadcast(name, memory, root), array)
 
     def barrier(self, name: str = "barrier") -> None:
         """Waits for all ranks."""
@@ -138,7 +142,6 @@ class Synchronizer:
         core, self._core = self._core, None
         if core is not None:
             core.close()
-        self._started.clear()
 
     def _end_with_process(self, failed: bool) -> bool:
         """Whether this ends well. Where the process has failed, other ranks are not waited for."""

@@ -191,8 +191,9 @@ nb::list skipped_of(PythonLoader& self) {
   return all;
 }
 
-void set_ids(LoaderOptions& options,
-             const nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& ids) {
+void set_ids(
+    LoaderOptions& options,
+    const nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& ids) {
   std::vector<std::uint64_t> numbers(ids.size());
   std::transform(ids.data(), ids.data() + ids.size(), numbers.begin(),
                  [](std::int64_t id) { return static_cast<std::uint64_t>(id); });

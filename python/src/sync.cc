@@ -1,48 +1,23 @@
-// Gradient synchronization: SyncEngine on arrays of any framework that speaks DLPack. Python keeps
-// arrays alive until their handle is done (forebay/_sync.py).
+// Gradient synchronization: SyncEngine on arrays of any framework. Which memory they have is found
+// out in memory.hpp, who keeps it until an operation has ended in on_the_way.hpp.
 #include "forebay/sync.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/ndarray.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <utility>
+
+#include "memory.hpp"
 #include "module.hpp"
+#include "on_the_way.hpp"
 #include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {
-
-using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
-
-TensorType type_of(const Array& array, const std::string& name) {
-  const nb::dlpack::dtype type = array.dtype();
-  const auto is = [&type](nb::dlpack::dtype_code code, int bits) {
-    return type.code == static_cast<std::uint8_t>(code) && type.bits == bits && type.lanes == 1;
-  };
-  using nb::dlpack::dtype_code;
-  if (is(dtype_code::Float, 32)) return TensorType::float32;
-  if (is(dtype_code::Float, 16)) return TensorType::float16;
-  if (is(dtype_code::Bfloat, 16)) return TensorType::bfloat16;
-  if (is(dtype_code::Float, 64)) return TensorType::float64;
-  if (is(dtype_code::Int, 32)) return TensorType::int32;
-  if (is(dtype_code::Int, 64)) return TensorType::int64;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("tensor '{}' has a type that is not summed over ranks", name),
-              "convert it to float16, bfloat16, float32, float64, int32 or int64");
-}
-
-TensorSpec spec_of(const std::string& name, const Array& array) {
-  TensorSpec spec{.name = name, .type = type_of(array, name)};
-  for (std::size_t d = 0; d < array.ndim(); ++d) spec.shape.push_back(array.shape(d));
-  return spec;
-}
-
-std::span<std::byte> bytes_of(const Array& array) {
-  return {static_cast<std::byte*>(array.data()), array.nbytes()};
-}
 
 Reduction parse_reduction(const std::string& text) {
   for (const Reduction reduction :
@@ -61,7 +36,130 @@ WireFormat parse_wire(const std::string& text) {
               "use one of as_is, float16, bfloat16");
 }
 
-std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& comm,
+/// Waits, looking for signals now and then.
+void wait(const SyncHandle& handle) {
+  for (;;) {
+    {
+      const Unlocked unlocked;
+      if (handle.wait_for(std::chrono::milliseconds(100))) break;
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  handle.wait();  // throws what has failed
+}
+
+void require_alike(const Memory& read, const Memory& written, const Argument& argument) {
+  const Layout& in = read.layout();
+  const Layout& out = written.layout();
+  if (in.type == out.type && in.shape == out.shape) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: {} is {} [{}], array {} [{}]", argument.call, argument.name,
+                          to_string(out.type), fmt::join(out.shape, ", "), to_string(in.type),
+                          fmt::join(in.shape, ", ")),
+              "give an output of the array's own type and shape");
+}
+
+std::string call_of(const char* what, const std::string& name) {
+  return fmt::format("{} of '{}'", what, printable_key(std::as_const(name)));
+}
+
+/// A started operation; null: without memory of Python's.
+class PythonHandle {
+ public:
+  explicit PythonHandle(SyncHandle handle, std::shared_ptr<Operation> operation = nullptr)
+      : handle_(std::move(handle)), operation_(std::move(operation)) {}
+
+  bool done() {
+    if (!handle_.done()) return false;
+    release();
+    return true;
+  }
+
+  bool wait_for(double seconds) {
+    const Unlocked unlocked;
+    return handle_.wait_for(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+  }
+
+  void wait() {
+    python::wait(handle_);
+    release();
+  }
+
+ private:
+  void release() {
+    if (operation_ != nullptr) operation_->release();
+  }
+
+  SyncHandle handle_;
+  std::shared_ptr<Operation> operation_;
+};
+
+/// An engine, and what it works on.
+class PythonSync {
+ public:
+  explicit PythonSync(std::shared_ptr<SyncEngine> engine) : engine_(std::move(engine)) {}
+
+  SyncEngine& engine() { return *engine_; }
+
+  /// `output` may be None: into `array`.
+  PythonHandle allreduce(const std::string& name, nb::handle array, nb::handle output,
+                         const std::string& reduction) {
+    const Reduction how = parse_reduction(reduction);
+    const bool in_place = output.is_none();
+    const Argument reads{.call = call_of("allreduce", name), .name = "array"};
+    const Argument writes{.call = reads.call, .name = in_place ? "array" : "output"};
+    const Memory read = Memory::of(array, in_place ? Access::write : Access::read, reads);
+    const Memory written = in_place ? read : Memory::of(output, Access::write, writes);
+    require_alike(read, written, writes);
+    const auto operation = on_the_way_.add(name, read, written, reads, writes);
+    return start(operation, [&](SyncEnd end) {
+      return engine_->allreduce(spec_of(name, read), operation->in(), operation->out(), how,
+                                std::move(end));
+    });
+  }
+
+  PythonHandle broadcast(const std::string& name, nb::handle array, int root) {
+    const Argument argument{.call = call_of("broadcast", name), .name = "array"};
+    const Memory memory = Memory::of(array, Access::write, argument);
+    const auto operation = on_the_way_.add(name, memory, memory, argument, argument);
+    return start(operation, [&](SyncEnd end) {
+      return engine_->broadcast(spec_of(name, memory), operation->out(), root, std::move(end));
+    });
+  }
+
+  void close() {
+    try {
+      const Unlocked unlocked;
+      engine_->close();
+    } catch (...) {
+      on_the_way_.forget_ended();
+      throw;
+    }
+    on_the_way_.forget_ended();
+  }
+
+ private:
+  static TensorSpec spec_of(const std::string& name, const Memory& memory) {
+    return {.name = name, .type = memory.layout().type, .shape = memory.layout().shape};
+  }
+
+  template <typename Start>
+  static PythonHandle start(const std::shared_ptr<Operation>& operation, Start start) {
+    const std::shared_ptr<Work> work = operation->work();
+    try {
+      operation->fill();
+      return PythonHandle(start([work](bool good) { work->end(good); }), operation);
+    } catch (...) {
+      work->end(false);  // nobody has begun with it
+      throw;
+    }
+  }
+
+  OnTheWay on_the_way_;  // ends after the engine, which works on it
+  std::shared_ptr<SyncEngine> engine_;
+};
+
+std::shared_ptr<PythonSync> make_engine(const std::shared_ptr<Communicator>& comm,
                                         const std::string& strategy, double cycle_ms,
                                         std::optional<std::uint64_t> fusion_bytes,
                                         const std::string& wire, bool deterministic,
@@ -79,24 +177,16 @@ std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& com
       .stall_warning = milliseconds(stall_warning),
       .stall_limit = milliseconds(stall_limit),
       .placement = placement};
-  const Unlocked unlocked;
-  // Its end waits for its thread, and perhaps for other ranks.
-  return {new SyncEngine(comm, options), [](SyncEngine* engine) {
-            const Unlocked meanwhile;
-            delete engine;
-          }};
-}
-
-/// Waits, looking for signals now and then.
-void wait(const SyncHandle& handle) {
-  for (;;) {
-    {
-      const Unlocked unlocked;
-      if (handle.wait_for(std::chrono::milliseconds(100))) break;
-    }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  std::shared_ptr<SyncEngine> engine;
+  {
+    const Unlocked unlocked;
+    // Its end waits for its thread, and perhaps for other ranks.
+    engine = {new SyncEngine(comm, options), [](SyncEngine* ended) {
+                const Unlocked meanwhile;
+                delete ended;
+              }};
   }
-  handle.wait();  // throws what has failed
+  return std::make_shared<PythonSync>(std::move(engine));
 }
 
 nb::dict figures_of(const SyncEngine& engine) {
@@ -122,48 +212,38 @@ nb::dict figures_of(const SyncEngine& engine) {
 }  // namespace
 
 void add_sync(nb::module_& module) {
-  nb::class_<SyncHandle>(module, "SyncHandle")
-      .def("done", &SyncHandle::done)
+  nb::class_<PythonHandle>(module, "SyncHandle")
+      .def("done", &PythonHandle::done)
+      .def("wait_for", &PythonHandle::wait_for, nb::arg("seconds"))
+      .def("wait", &PythonHandle::wait);
+  nb::class_<PythonSync>(module, "SyncEngine")
+      .def("allreduce", &PythonSync::allreduce, nb::arg("name"), nb::arg("array").none(),
+           nb::arg("output").none(), nb::arg("reduction"),
+           nb::sig("def allreduce(self, name: str, array: object, output: object, reduction: str) "
+                   "-> SyncHandle"))
+      .def("broadcast", &PythonSync::broadcast, nb::arg("name"), nb::arg("array").none(),
+           nb::arg("root"),
+           nb::sig("def broadcast(self, name: str, array: object, root: int) -> SyncHandle"))
       .def(
-          "wait_for",
-          [](const SyncHandle& handle, double seconds) {
-            const Unlocked unlocked;
-            return handle.wait_for(
-                std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+          "barrier",
+          [](PythonSync& sync, const std::string& name) {
+            return PythonHandle(sync.engine().barrier(name));
           },
-          nb::arg("seconds"))
-      .def("wait", &wait);
-  nb::class_<SyncEngine>(module, "SyncEngine")
-      .def(
-          "allreduce",
-          [](SyncEngine& engine, const std::string& name, const Array& in, const Array& out,
-             const std::string& reduction) {
-            return engine.allreduce(spec_of(name, in), bytes_of(in), bytes_of(out),
-                                    parse_reduction(reduction));
-          },
-          nb::arg("name"), nb::arg("input"), nb::arg("output"), nb::arg("reduction"),
-          nb::sig("def allreduce(self, name: str, input: object, output: object, reduction: str) "
-                  "-> SyncHandle"))
-      .def(
-          "broadcast",
-          [](SyncEngine& engine, const std::string& name, const Array& array, int root) {
-            return engine.broadcast(spec_of(name, array), bytes_of(array), root);
-          },
-          nb::arg("name"), nb::arg("array"), nb::arg("root"),
-          nb::sig("def broadcast(self, name: str, array: object, root: int) -> SyncHandle"))
-      .def("barrier", &SyncEngine::barrier, nb::arg("name"))
-      .def("join", &SyncEngine::join)
-      .def("end_step", &SyncEngine::end_step)
-      .def("close", &SyncEngine::close, nb::call_guard<Unlocked>())
+          nb::arg("name"))
+      .def("join", [](PythonSync& sync) { return PythonHandle(sync.engine().join()); })
+      .def("end_step", [](PythonSync& sync) { sync.engine().end_step(); })
+      .def("close", &PythonSync::close)
       .def(
           "fail",
-          [](SyncEngine& engine, const std::string& message) {
-            engine.fail(Error(ErrorKind::cancelled, message));
+          [](PythonSync& sync, const std::string& message) {
+            sync.engine().fail(Error(ErrorKind::cancelled, message));
           },
           nb::arg("message"))
-      .def("check", &SyncEngine::check)
-      .def("explain", &SyncEngine::explain)
-      .def("statistics", &figures_of, nb::sig("def statistics(self) -> dict[str, float]"));
+      .def("check", [](PythonSync& sync) { sync.engine().check(); })
+      .def("explain", [](PythonSync& sync) { return sync.engine().explain(); })
+      .def(
+          "statistics", [](PythonSync& sync) { return figures_of(sync.engine()); },
+          nb::sig("def statistics(self) -> dict[str, float]"));
   module.def("make_sync_engine", &make_engine, nb::arg("comm"), nb::arg("strategy"),
              nb::arg("cycle_ms"), nb::arg("fusion_bytes").none(), nb::arg("wire"),
              nb::arg("deterministic"), nb::arg("stall_warning"), nb::arg("stall_limit"),

@@ -25,6 +25,17 @@ MPI_User_function* function_of(Combination how) {
   return &combine_for_mpi<type, Combination::sum>;
 }
 
+/// For what MPI does not do, or does as it likes: in MPI_MIN and MPI_MAX, a NaN gets lost. Null:
+/// for nothing else.
+MPI_User_function* own_function(TensorType type, Combination how) {
+  const bool compares = how == Combination::min || how == Combination::max;
+  if (type == TensorType::float16) return function_of<TensorType::float16>(how);
+  if (type == TensorType::bfloat16) return function_of<TensorType::bfloat16>(how);
+  if (type == TensorType::float32 && compares) return function_of<TensorType::float32>(how);
+  if (type == TensorType::float64 && compares) return function_of<TensorType::float64>(how);
+  return nullptr;
+}
+
 MPI_Datatype mpi_type(TensorType type) {
   switch (type) {
     case TensorType::float16:
@@ -73,13 +84,10 @@ class Common {
   MPI_Comm handle() const { return comm_->handle(); }
 
   MPI_Op operation(TensorType type, Combination how) {
-    if (size_of(type) != 2) return mpi_operation(how);
+    MPI_User_function* const function = own_function(type, how);
+    if (function == nullptr) return mpi_operation(how);
     const auto [place, is_new] = own_.try_emplace({type, how}, MPI_OP_NULL);
-    if (is_new) {
-      auto* const function = type == TensorType::float16 ? function_of<TensorType::float16>(how)
-                                                         : function_of<TensorType::bfloat16>(how);
-      check_mpi(MPI_Op_create(function, 1, &place->second), "MPI_Op_create");
-    }
+    if (is_new) check_mpi(MPI_Op_create(function, 1, &place->second), "MPI_Op_create");
     return place->second;
   }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -67,16 +68,27 @@ struct Sum {
     }
   }
 };
+/// Whether it is no number, as only floats can be.
+template <typename T>
+bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T>) {
+    return false;
+  } else {
+    return std::isnan(value);
+  }
+}
+
+// NaN where either is. With `|` in place of `||`, the loops become vector instructions.
 struct Min {
   template <typename T>
   static T of(T a, T b) {
-    return b < a ? b : a;
+    return (static_cast<int>(b < a) | static_cast<int>(is_nan(b))) != 0 ? b : a;
   }
 };
 struct Max {
   template <typename T>
   static T of(T a, T b) {
-    return a < b ? b : a;
+    return (static_cast<int>(a < b) | static_cast<int>(is_nan(b))) != 0 ? b : a;
   }
 };
 struct And {

@@ -3,7 +3,8 @@
 //
 // float16 and bfloat16 are combined in single precision: combine() rounds each result, and
 // combine_all() rounds once at the end. Elements are combined in the order in which arrays are
-// given, so results depend on neither the lengths of arrays nor where an element lies.
+// given, so results depend on neither the lengths of arrays nor where an element lies. The smallest
+// and the largest of floats are NaN where one of them is.
 //
 // Arrays lie where they like: nothing needs to be aligned. All functions are local, thread-safe,
 // and throw usage when lengths do not fit together.

@@ -134,6 +134,7 @@ SyncHandle SyncEngine::Implementation::start(Request request) {
                 "wait for the handle of join() first");
   }
   request.state = std::make_shared<SyncHandle::State>();
+  request.state->before_end = std::exchange(request.end, {});
   const SyncHandle handle(request.state);
   submit(std::move(request));
   return handle;

@@ -47,6 +47,8 @@ void SyncHandle::State::fail(const Error& error) { end(error); }
 
 void SyncHandle::State::end(const std::optional<Error>& error) {
   if (ending_.exchange(true)) return;
+  if (before_end) before_end(!error);
+  before_end = nullptr;
   if (on_end) on_end();
   on_end = nullptr;
   const std::lock_guard lock(mutex_);

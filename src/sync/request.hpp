@@ -37,6 +37,8 @@ struct SyncHandle::State {
   /// Whether a caller has seen that it is done: what is started from then on may depend on it.
   bool seen() const { return seen_.load(std::memory_order_acquire); }
 
+  /// The caller's. Called once, before on_end. Set before the request is submitted.
+  SyncEnd before_end;
   /// Called once, just before it is done, by whoever ends it: see NamesOnTheWay. Set before the
   /// request is submitted.
   std::function<void()> on_end;
@@ -72,6 +74,7 @@ struct Request {
   int root = 0;                          ///< of a broadcast
   std::span<const std::byte> in = {};
   std::span<std::byte> out = {};
+  SyncEnd end = {};  ///< of the caller's; its state has it once it is started
   std::shared_ptr<SyncHandle::State> state = nullptr;
   std::int64_t submitted_ns = 0;  ///< steady clock
   /// Of an allreduce in the memory of a device: when `in` is there. Null: in the host's.

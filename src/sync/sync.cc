@@ -48,8 +48,10 @@ SyncEngine::SyncEngine(const std::shared_ptr<Communicator>& comm, SyncOptions op
 SyncEngine::~SyncEngine() = default;
 
 SyncHandle SyncEngine::allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
-                                 std::span<std::byte> out, Reduction reduction) {
-  return implementation_->start(sum_request(tensor, in, out, reduction));
+                                 std::span<std::byte> out, Reduction reduction, SyncEnd end) {
+  Request request = sum_request(tensor, in, out, reduction);
+  request.end = std::move(end);
+  return implementation_->start(std::move(request));
 }
 
 SyncHandle SyncEngine::allreduce(const TensorSpec& tensor, std::span<const std::byte> in,
@@ -57,7 +59,8 @@ SyncHandle SyncEngine::allreduce(const TensorSpec& tensor, std::span<const std::
   return implementation_->start_on_device(sum_request(tensor, in, out, reduction), device.stream);
 }
 
-SyncHandle SyncEngine::broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root) {
+SyncHandle SyncEngine::broadcast(const TensorSpec& tensor, std::span<std::byte> data, int root,
+                                 SyncEnd end) {
   check_name(tensor.name);
   check_bytes(tensor, data.size(), "the memory");
   if (root < 0 || root >= ranks_) {
@@ -69,7 +72,8 @@ SyncHandle SyncEngine::broadcast(const TensorSpec& tensor, std::span<std::byte> 
                                  .tensor = tensor,
                                  .root = root,
                                  .in = data,
-                                 .out = data});
+                                 .out = data,
+                                 .end = std::move(end)});
 }
 
 SyncHandle SyncEngine::allgather(const TensorSpec& tensor, std::span<const std::byte> in) {

@@ -77,6 +77,38 @@ TEST(Combine, GivesWhatNumbersGiveOneByOne) {
   }
 }
 
+TEST(Combine, NanIsTheSmallestAndTheLargestWhereverItIs) {
+  constexpr std::size_t kElements = 1500;
+  for (const TensorType type : kTensorTypes) {
+    if (type == TensorType::int32 || type == TensorType::int64) continue;
+    for (const Combination how : {Combination::min, Combination::max}) {
+      for (std::size_t lost = 0; lost < 3; ++lost) {
+        std::vector<std::vector<std::byte>> memory(3);
+        std::vector<const std::byte*> sources;
+        for (std::size_t array = 0; array < 3; ++array) {
+          memory[array].resize(kElements * size_of(type));
+          for (std::size_t i = 0; i < kElements; ++i) {
+            const bool nan = array == lost && i % 7 == 0;
+            put_number(type, memory[array].data() + i * size_of(type),
+                       nan ? std::numeric_limits<double>::quiet_NaN() : number(array, i));
+          }
+          sources.push_back(memory[array].data());
+        }
+        std::vector<std::byte> result(kElements * size_of(type));
+        combine_all(type, how, sources, result);
+        for (std::size_t i = 0; i < kElements; ++i) {
+          const double got = get_number(type, result.data() + i * size_of(type));
+          if (i % 7 == 0) {
+            ASSERT_TRUE(std::isnan(got)) << to_string(type) << " of array " << lost;
+          } else {
+            ASSERT_EQ(got, expected(how, 3, i)) << to_string(type);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Combine, SixteenBitsAreRoundedOnceHoweverManyAreSummed) {
   // 2048 + 1 + 1: each step alone would round back to 2048.
   std::vector<std::uint16_t> numbers{narrow_float16(2048), narrow_float16(1), narrow_float16(1)};

@@ -40,6 +40,13 @@ TEST(MpiSummation, IsRightForAllTypes) {
   check(SyncAlgorithm::two_level, WireFormat::as_is, kLengths);
 }
 
+TEST(MpiSummation, LosesNoNan) {
+  for (const auto algorithm :
+       {SyncAlgorithm::mpi, SyncAlgorithm::direct, SyncAlgorithm::two_level}) {
+    test::check_nan(*test::world(), {.algorithm = algorithm, .largest = kLargest});
+  }
+}
+
 TEST(MpiSummation, IsRightWithSixteenBitsOnTheWire) {
   check(SyncAlgorithm::mpi, WireFormat::float16, kFewLengths);
   check(SyncAlgorithm::direct, WireFormat::bfloat16, kFewLengths);

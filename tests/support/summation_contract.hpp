@@ -166,6 +166,35 @@ inline void check_sums(Communicator& comm, const SummationOptions& options,
   comm.barrier();
 }
 
+/// A NaN of any rank is the smallest and the largest number of all.
+inline void check_nan(Communicator& comm, const SummationOptions& options) {
+  Summations sums(comm, options);
+  Summation& lane = sums.lane(0);
+  for (const TensorType type : kTensorTypes) {
+    if (type == TensorType::int32 || type == TensorType::int64) continue;
+    for (const auto how : {Combination::min, Combination::max}) {
+      for (const std::size_t elements : {std::size_t{1}, std::size_t{9001}}) {
+        start_sum(comm, lane, {.type = type, .how = how, .elements = 0});
+        finish_sum(lane);
+        const auto room = lane.begin(type, how, elements * size_of(type));
+        for (std::size_t i = 0; i < elements; ++i) {
+          const bool mine =
+              i % static_cast<std::size_t>(comm.size()) == static_cast<std::size_t>(comm.rank());
+          put_number(type, room.data() + i * size_of(type),
+                     mine ? std::numeric_limits<double>::quiet_NaN() : 1);
+        }
+        lane.start();
+        const auto result = finish_sum(lane);
+        for (std::size_t i = 0; i < elements; ++i) {
+          ASSERT_TRUE(std::isnan(get_number(type, result.data() + i * size_of(type))))
+              << to_string(type) << ' ' << i;
+        }
+      }
+    }
+  }
+  comm.barrier();
+}
+
 /// Bytes of one sum of floats that are added in another order with other results.
 inline std::vector<std::byte> sum_of_fractions(Communicator& comm, const SummationOptions& options,
                                                std::size_t elements, std::size_t before) {

@@ -233,6 +233,43 @@ TEST_P(Engine, RefusesWhatMakesNoSense) {
   });
 }
 
+TEST_P(Engine, TellsTheCallerOfAnEndJustBeforeTheHandleIsDone) {
+  run_ranks(2, 0, [&](const auto& comm) {
+    SyncEngine engine(comm, this->options());
+    std::vector<std::byte> memory(12);
+    std::vector<std::byte> copy(12, std::byte{1});
+    const TensorSpec three{.name = "three", .shape = {3}};
+    for (int step = 0; step < 3; ++step) {
+      memory.assign(12, std::byte{0});
+      // What it does is part of the result: whoever waits for that has it.
+      const auto end = [&](bool good) {
+        ASSERT_TRUE(good);
+        std::this_thread::sleep_for(milliseconds(5));
+        copy = memory;
+      };
+      engine.allreduce(three, memory, memory, Reduction::sum, end).wait();
+      EXPECT_EQ(std::exchange(copy, std::vector(12, std::byte{1})), memory);
+      engine.broadcast(three, memory, 1, end).wait();
+      EXPECT_EQ(std::exchange(copy, std::vector(12, std::byte{1})), memory);
+      engine.end_step();
+    }
+    std::atomic<int> failures = 0;
+    const auto fails = [&](bool good) { failures += good ? 100 : 1; };
+    const TensorSpec differs{.name = "differs", .shape = {comm->rank() == 0 ? 3U : 1U}};
+    const auto bytes = std::span(memory).first(differs.bytes());
+    EXPECT_THROW(engine.allreduce(differs, bytes, bytes, Reduction::sum, fails).wait(), Error);
+    EXPECT_EQ(failures, 1);
+    EXPECT_THROW(engine.broadcast(three, memory, 2, fails), Error);
+    EXPECT_EQ(failures, 1) << "it was never started";
+    comm->barrier();
+    if (comm->rank() == 1) return engine.fail(Error(ErrorKind::cancelled, "on purpose"));
+    EXPECT_THROW(engine.allreduce(three, memory, memory, Reduction::sum, fails).wait(), Error);
+    EXPECT_EQ(failures, 2);
+    EXPECT_THROW(engine.broadcast(three, memory, 0, fails).wait(), Error);
+    EXPECT_EQ(failures, 3) << "the engine had failed before";
+  });
+}
+
 TEST(EngineOptions, AreCheckedOnAllRanks) {
   run_ranks(2, 0, [&](const auto& comm) {
     const auto fails = [&](const SyncOptions& options) {

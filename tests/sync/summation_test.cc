@@ -43,6 +43,17 @@ TEST(Summation, TwoLevelIsRightForAllTypesAndLayouts) {
   check_everywhere(SyncAlgorithm::two_level, WireFormat::as_is, kLengths);
 }
 
+TEST(Summation, LosesNoNan) {
+  for (const auto algorithm :
+       {SyncAlgorithm::mpi, SyncAlgorithm::direct, SyncAlgorithm::two_level}) {
+    for (const auto [ranks, ranks_per_node] : kFewLayouts) {
+      run_ranks(ranks, ranks_per_node, [&](const std::shared_ptr<Communicator>& comm) {
+        test::check_nan(*comm, {.algorithm = algorithm, .largest = kLargest});
+      });
+    }
+  }
+}
+
 TEST(Summation, SixteenBitsOnTheWireAreRoundedLittle) {
   for (const auto wire : {WireFormat::float16, WireFormat::bfloat16}) {
     check_everywhere(SyncAlgorithm::mpi, wire, kFewLengths, kFewLayouts);

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 
 from .._batch import Ragged
 from .._errors import usage
 from .._loader import Loader
+from .._memory import plain_array
 
 _RAGGED = ("ragged", "string")
 
@@ -39,7 +41,7 @@ def dataset(
 
     def epoch() -> Iterator[dict[str, Any]]:
         for batch in loader:
-            yield {name: _value(batch[name], ragged) for name in output_signature}
+            yield {name: _value(name, batch[name], ragged) for name in output_signature}
 
     return tf.data.Dataset.from_generator(epoch, output_signature=output_signature)
 
@@ -85,7 +87,9 @@ _DTYPES = {
 }
 
 
-def _value(value: Any, ragged: str) -> Any:
+def _value(name: str, value: Any, ragged: str) -> Any:
+    if isinstance(value, np.ndarray):
+        return plain_array(value, f"field {name}")
     if not isinstance(value, Ragged):
         return value
     if ragged == "string":

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+import numpy as np
 import tensorflow as tf
 
 from .._errors import make, usage
+from .._memory import whole_numbers
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -43,6 +45,16 @@ def _operations() -> Any:
             f"the operation does not load into TensorFlow {tf.__version__} ({error})",
             "build forebay anew with this version",
         ) from error
+
+
+def _indices(index_array: Any) -> Any:
+    """As a tensor of ``int64``. Raises UsageError."""
+    if not tf.is_tensor(index_array):
+        numbers = whole_numbers(index_array, "index_array")
+        return tf.convert_to_tensor(np.ascontiguousarray(numbers, np.int64))
+    if not index_array.dtype.is_integer:
+        raise usage(f"index_array is of {index_array.dtype.name}", "give a tensor of int64")
+    return tf.cast(index_array, tf.int64)
 
 
 def deepio_batch(
@@ -92,7 +104,7 @@ def deepio_batch(
         arguments = json.dumps([batch_size, element_size, count_per_read, files])
         shared_name = hashlib.sha256(arguments.encode()).hexdigest()
     return _operations().forebay_deepio_batch(
-        index_array=tf.convert_to_tensor(index_array, tf.int64),
+        index_array=_indices(index_array),
         batch_size=batch_size,
         element_size=element_size,
         count_per_read=count_per_read,

@@ -47,12 +47,10 @@ def allreduce(
     tensor: torch.Tensor, name: str, reduction: str = "mean", inplace: bool = False
 ) -> torch.Tensor:
     """``tensor`` summed (or averaged...) over all ranks. Waits; collective by ``name``."""
-    result = on_processor(tensor) if inplace else on_processor(tensor).clone()
-    result = result.contiguous()
+    result = on_processor(tensor)
+    if not inplace:
+        result = result.clone().resolve_conj().resolve_neg()
     synchronizer().allreduce(name, result, reduction=reduction).wait()
-    if inplace and result.data_ptr() != tensor.data_ptr():
-        with torch.no_grad():
-            tensor.copy_(result)
     return tensor if inplace else result
 
 
@@ -167,12 +165,24 @@ def _words(size: int) -> int:
     return (size + _WORD - 1) // _WORD
 
 
+def _require_memory(name: str, tensor: torch.Tensor) -> None:
+    """Raises UsageError for what cannot be given other numbers."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        kind = "quantized" if tensor.is_quantized else f"{tensor.layout} on {tensor.device}"
+        raise usage(
+            f"tensor {name} has no plain memory to broadcast: it is {kind}",
+            "leave it out, or broadcast_object() what it consists of",
+        )
+    if any(step == 0 and extent > 1 for step, extent in zip(tensor.stride(), tensor.shape)):
+        raise usage(f"elements of tensor {name} share memory", "broadcast tensor.clone()")
+
+
 def _movable(tensor: torch.Tensor) -> torch.Tensor:
     """The numbers of ``tensor`` as the synchronizer takes them: its own memory, or a copy."""
-    memory: torch.Tensor = tensor.detach().cpu().contiguous()
+    memory: torch.Tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if memory.dtype in _NATIVE:
         return memory
-    content = memory.reshape(-1).view(torch.uint8)
+    content = memory.contiguous().reshape(-1).view(torch.uint8)
     padded = torch.zeros(_words(content.numel()) * _WORD, dtype=torch.uint8)
     padded[: content.numel()] = content
     words: torch.Tensor = padded.view(torch.int32)
@@ -190,6 +200,8 @@ def _take_over(tensor: torch.Tensor, moved: torch.Tensor) -> None:
 def _broadcast(tensors: Mapping[str, torch.Tensor], root_rank: int) -> None:
     engine = synchronizer()
     waiting = []
+    for name, tensor in tensors.items():
+        _require_memory(name, tensor)
     for name, tensor in tensors.items():
         if tensor.numel() == 0:
             continue

@@ -101,7 +101,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         name = self._names[parameter]
         if gradient.is_sparse:
             raise usage(f"gradient of {name} is sparse", "make it dense: sparse=False")
-        memory = on_processor(gradient).contiguous()
+        memory = on_processor(gradient)  # of any strides: layouts may differ between ranks
         handle = self._engine.allreduce(f"gradient.{name}", memory, reduction=self._reduction)
         self._handles[parameter] = (handle, memory)
 
@@ -123,8 +123,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     f"gradient of {self._names[parameter]} is gone while it is summed",
                     "call zero_grad() after step()",
                 )
-            if gradient.data_ptr() != memory.data_ptr():
-                gradient.copy_(memory)
+            if gradient.data_ptr() != memory.data_ptr():  # it was replaced meanwhile
+                with torch.no_grad():
+                    gradient.copy_(memory)
         self._handles.clear()
         for parameter in self._left:
             self._left[parameter] = self._passes

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 
 from .._batch import Batch
+from .._errors import usage
 from .._loader import Loader as ArrayLoader
+from .._memory import plain_array
 
 #: Types that torch has no tensors of, and the next wider ones that it has.
 _WIDER = {
@@ -19,11 +21,21 @@ _WIDER = {
 }
 
 
-def _tensor(value: Any, pin: bool) -> Any:
+def _tensor(name: str, value: Any, pin: bool) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    wider = _WIDER.get(value.dtype)
-    tensor = torch.from_numpy(value if wider is None else value.astype(wider))
+    array = plain_array(value, f"field {name}")
+    wider = _WIDER.get(array.dtype)
+    if wider is not None:
+        array = array.astype(wider)
+    elif not array.flags.writeable or any(s < 0 or s % array.itemsize for s in array.strides):
+        array = array.copy()  # torch has no such tensors
+    try:
+        tensor = torch.from_numpy(array)
+    except TypeError as error:
+        raise usage(
+            f"field {name} has no tensor ({error})", "return numbers from transform and collate"
+        ) from None
     return tensor.pin_memory() if pin else tensor
 
 
@@ -33,7 +45,7 @@ def as_tensors(batch: Batch, pin_memory: bool = False) -> Batch:
     Unsigned integers of 16 bits and more become the next wider signed ones (copied). With
     ``pin_memory`` tensors are copied to page-locked memory.
     """
-    fields = {name: _tensor(value, pin_memory) for name, value in batch.items()}
+    fields = {name: _tensor(name, value, pin_memory) for name, value in batch.items()}
     return Batch(fields, batch.epoch, batch.iteration)
 
 
