@@ -144,6 +144,14 @@ TEST_F(Training, TestsCountEverySampleOnce) {
   }
 }
 
+TEST_F(Training, TestsAlsoWhereTheTrainingSetIsHeldInMemory) {
+  TrainOptions run = options(1);
+  run.loader.order = OrderName::shuffled;
+  run.loader.hold = Hold::memory;
+  run.loader.end = OrderEnd::drop;
+  EXPECT_EQ(train(2, run).test->samples, kTestSamples);
+}
+
 TEST_F(Training, WorksWithoutATestSet) {
   TrainOptions run = options(1);
   run.test.clear();
