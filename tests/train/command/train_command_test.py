@@ -54,7 +54,7 @@ class TrainCommand(launch.AcceptanceCase):
         self.assertEqual(summary["iterations"], 38)  # ceil(4 * 300 / 32)
         self.assertEqual(summary["test_samples"], 50)
         self.assertGreater(summary["test_accuracy"], 0.9)
-        self.assertEqual(sum(rank["images"] for rank in summary["ranks"]), 38 * 32)
+        self.assertEqual(sum(rank["images"] for rank in summary["ranks"]), 4 * 300)
         for rank in summary["ranks"]:
             spent = sum(rank[phase + "_seconds"] for phase in PHASES)
             self.assertAlmostEqual(spent, rank["total_seconds"], delta=0.05 * spent)
@@ -118,7 +118,8 @@ class TrainCommand(launch.AcceptanceCase):
     def test_resumed_equals_straight(self):
         self.succeed("--epochs", 2, "--log", self.path("straight"))
         part = ("--log", self.path("parts"), "--checkpoint", self.path("checkpoints"))
-        self.succeed("--epochs", 1, *part)
+        # Not --epochs 1, whose end would shape the last window.
+        self.succeed("--iterations", 5, *part)
         self.succeed("--epochs", 2, "--resume", *part)
         self.assertEqual(self.read("straight"), self.read("parts"))
 
