@@ -232,9 +232,15 @@ class Loader:
         self._pipelines.end()
         self._content.code.close()
 
-    def _end_with_process(self, failed: bool) -> bool:
+    def _end_with_process(self, failed: bool) -> None:
         self.close()
-        return not failed
+
+    def _leave_to_exit(self) -> None:
+        self._generation += 1
+        core, self._pipelines.core = self._pipelines.core, None
+        if core is not None:
+            core.leave_to_exit()
+        self._content.code.close()
 
     def __enter__(self) -> Loader:
         return self

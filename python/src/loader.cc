@@ -17,6 +17,7 @@
 
 #include "arrays.hpp"
 #include "columns.hpp"
+#include "ending.hpp"
 #include "schema.hpp"
 #include "unlocked.hpp"
 
@@ -104,6 +105,17 @@ class PythonLoader {
       lock.lock();
     }
     loader_.reset();
+  }
+
+  /// Ends it when the process does (ending.hpp).
+  void leave_to_exit() {
+    const std::unique_lock lock(use_, std::try_to_lock);
+    if (getpid() != process_ || !lock || !loader_) return close();
+    loader_->set_interrupt({});
+    const auto loader = std::make_shared<std::optional<Loader>>(std::move(loader_));
+    loader_.reset();
+    python::leave_to_exit({.fail = [loader](const Error& error) { (*loader)->fail(error); },
+                           .end = [loader] { loader->reset(); }});
   }
 
   /// None at the end; else epoch, iteration, ids, repeats, fields, the wanted parts as stored,
@@ -240,6 +252,7 @@ void add_loader(nb::module_& module) {
            nb::arg("comm"), nb::arg("path"), nb::arg("options"))
       .def("next", &PythonLoader::next, nb::arg("parts"), nb::arg("keys"), nb::arg("seeds"))
       .def("close", &PythonLoader::close)
+      .def("leave_to_exit", &PythonLoader::leave_to_exit)
       .def("fail", &PythonLoader::fail, nb::arg("message"), nb::arg("sample").none(),
            nb::arg("key"))
       .def("entries", asks([](Loader& loader) { return loader.entries(); }))

@@ -9,6 +9,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "ending.hpp"
 #include "module.hpp"
 #include "unlocked.hpp"
 
@@ -61,6 +66,23 @@ WireFormat parse_wire(const std::string& text) {
               "use one of as_is, float16, bfloat16");
 }
 
+/// Those that live, beside Python's own hold on them.
+std::vector<std::weak_ptr<SyncEngine>>& engines() {
+  static auto& all = *new std::vector<std::weak_ptr<SyncEngine>>;
+  return all;
+}
+
+/// Ends the engine when the process does (ending.hpp). `arrays` are what it may still work on.
+void leave_engine_to_exit(const SyncEngine& engine, nb::object arrays) {
+  arrays.release();  // never given back
+  for (const auto& one : engines()) {
+    auto living = one.lock();
+    if (living.get() != &engine) continue;
+    leave_to_exit({.fail = [living](const Error& error) { living->fail(error); },
+                   .end = [living] { living->close(); }});
+  }
+}
+
 std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& comm,
                                         const std::string& strategy, double cycle_ms,
                                         std::optional<std::uint64_t> fusion_bytes,
@@ -81,10 +103,13 @@ std::shared_ptr<SyncEngine> make_engine(const std::shared_ptr<Communicator>& com
       .placement = placement};
   const Unlocked unlocked;
   // Its end waits for its thread, and perhaps for other ranks.
-  return {new SyncEngine(comm, options), [](SyncEngine* engine) {
-            const Unlocked meanwhile;
-            delete engine;
-          }};
+  const std::shared_ptr<SyncEngine> made(new SyncEngine(comm, options), [](SyncEngine* engine) {
+    const Unlocked meanwhile;
+    delete engine;
+  });
+  std::erase_if(engines(), [](const auto& one) { return one.expired(); });
+  engines().push_back(made);
+  return made;
 }
 
 /// Waits, looking for signals now and then.
@@ -161,6 +186,7 @@ void add_sync(nb::module_& module) {
             engine.fail(Error(ErrorKind::cancelled, message));
           },
           nb::arg("message"))
+      .def("leave_to_exit", &leave_engine_to_exit, nb::arg("arrays"))
       .def("check", &SyncEngine::check)
       .def("explain", &SyncEngine::explain)
       .def("statistics", &figures_of, nb::sig("def statistics(self) -> dict[str, float]"));
