@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Optional, Union
 
-from . import _options
+from . import _core, _options
 from ._batch import Batch, Field
 from ._content import Content, Step
 from ._dataset import DatasetLike, resolve
@@ -230,6 +230,7 @@ class Loader:
         """Ends the loader's threads and gives its memory back. Arrays of batches stay valid."""
         self._generation += 1
         self._pipelines.end()
+        _core.wait_for_ends()
         self._content.code.close()
 
     def _end_with_process(self, failed: bool) -> None:
@@ -283,7 +284,7 @@ class Loader:
             pipelines.given_up = False
         finally:
             if not finished and generation == self._generation:
-                pipelines.end()
+                pipelines.end(wait=False)  # an exception may be on its way, or sys.exit()
 
     def _require_latest(self, generation: int) -> None:
         if generation == self._generation and self._pipelines.core is not None:

@@ -48,6 +48,7 @@ void add_communicators(nb::module_& module) {
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));
   module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("error"));
+  module.def("wait_for_ends", &wait_for_ends, nb::call_guard<Unlocked>());
   module.def("launched_by_mpi", &launched_by_mpi);
   module.def("mpi_thread_level", &mpi_thread_level);
   module.def("mpi_library", &mpi_library);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -28,8 +32,11 @@ struct Ending {
   pid_t process = 0;
   ProcessMpi* mpi = nullptr;
   std::vector<OpenThing> things;
-  std::atomic<bool> raised = false;     ///< Python's code has been told of a failure
-  std::atomic<int> failed_rank = -1;    ///< the rank that the last of them was of
+  std::atomic<bool> raised = false;   ///< Python's code has been told of a failure
+  std::atomic<int> failed_rank = -1;  ///< the rank that the last of them was of
+  std::mutex mutex;                   ///< of what follows
+  std::vector<std::future<void>> behind;
+  pid_t behind_of = 0;  ///< the process whose threads those are
 };
 
 /// Never destroyed: it is needed when destructors of static objects run.
@@ -54,10 +61,16 @@ int agreed_code(std::span<const Leaving> all) {
   return 0;
 }
 
+/// Whoever is done waits for the others as MPI_Finalize does; leaving ranks do not.
+std::chrono::milliseconds patience(const Leaving& mine) {
+  if (mine.code == 0) return std::chrono::hours(24 * 365);
+  return mine.by_other != 0 ? kMeetingOfOthers : kMeeting;
+}
+
 /// The job's code, once all ranks have come; empty when they do not.
 std::optional<int> meet(const Leaving& mine) {
   Communicator& comm = *ending().mpi->at_exit;
-  comm.set_timeout(mine.by_other != 0 ? kMeetingOfOthers : kMeeting);
+  comm.set_timeout(patience(mine));
   std::vector<Leaving> all(static_cast<std::size_t>(comm.size()));
   try {
     comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -74,8 +87,8 @@ void limit_end(int code) {
   }).detach();
 }
 
-/// Ends the process otherwise than well. Returns where exit() goes on with `status`.
-void leave(int code, int status) {
+/// Returns where exit() goes on with `status`. `well`: nothing is left half done.
+void leave(int code, int status, bool well) {
   const int failed = ending().failed_rank;
   const bool by_other = failed >= 0 && failed != ending().mpi->at_exit->rank();
   std::fflush(nullptr);
@@ -84,7 +97,8 @@ void leave(int code, int status) {
     MPI_Abort(MPI_COMM_WORLD, code == 0 ? 1 : code);
     _exit(code == 0 ? 1 : code);
   }
-  limit_end(*agreed);
+  if (!well || *agreed != 0) limit_end(*agreed);
+  wait_for_ends();
   ending().things.clear();
   ending().mpi->at_exit.reset();
   ending().mpi->session.reset();
@@ -94,6 +108,7 @@ void leave(int code, int status) {
 /// Whether all went well. What Python's code knows already is not told again.
 bool end_things(int& code) {
   bool well = true;
+  wait_for_ends();
   for (OpenThing& thing : ending().things) {
     try {
       thing.end();
@@ -121,15 +136,13 @@ void fail_things(int code) {
 void at_exit(int status, void* /*nothing*/) {
   if (getpid() != ending().process) return;
   int code = status;
+  bool well = false;
   if (status != 0) {
     fail_things(status);
-  } else if (end_things(code)) {
-    ending().things.clear();
-    ending().mpi->at_exit.reset();
-    ending().mpi->session.reset();
-    return;
+  } else {
+    well = end_things(code);
   }
-  leave(code, status);
+  leave(code, status, well);
 }
 
 }  // namespace
@@ -139,6 +152,18 @@ ProcessMpi::ProcessMpi() : session(std::make_unique<MpiSession>()) {
 }
 
 void leave_to_exit(OpenThing thing) { ending().things.push_back(std::move(thing)); }
+
+void end_behind(std::function<void()> end) {
+  const std::lock_guard lock(ending().mutex);
+  ending().behind_of = getpid();
+  ending().behind.push_back(std::async(std::launch::async, std::move(end)));
+}
+
+void wait_for_ends() {
+  const std::lock_guard lock(ending().mutex);
+  if (ending().behind_of != getpid()) return;  // a child of fork() has none of those threads
+  ending().behind.clear();                     // the end of such a future waits
+}
 
 void end_at_exit(ProcessMpi& mpi) {
   ending().process = getpid();

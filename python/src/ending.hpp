@@ -6,11 +6,11 @@
 // end of what is open is left to exit(), which knows the code:
 //
 //   atexit of Python   leave_to_exit(thing) for all that is open, then end_at_exit(session)
-//   exit(code)         0: things end, in the order of opening; MPI ends
-//                      else, or where that fails: all ranks' next calls fail; then ranks meet
-//   the meeting        all come within a second: MPI ends well, and every process ends with the
-//                      code of the rank that left first; else MPI_Abort ends the job with this
-//                      rank's
+//   exit(code)         0: things end, in the order of opening; else all ranks' next calls fail
+//   the meeting        where each rank tells its code: when all have come, MPI ends and every process
+//                      ends with the code of the rank that left first. Who is done (0) waits for
+//                      the others; who is not, for a second, then MPI_Abort ends the job with its
+//                      code
 //
 // A rank that ends because of another's failure waits longer at the meeting than that other one, so
 // that the job's code is not its own.
@@ -45,6 +45,10 @@ struct OpenThing {
 
 /// Python's objects are gone when `thing` ends: it must not need any.
 void leave_to_exit(OpenThing thing);
+/// Runs `end` in a thread of its own. It needs nothing of Python, and does not throw.
+void end_behind(std::function<void()> end);
+/// Waits for all that end_behind() has begun.
+void wait_for_ends();
 /// Takes what the session has.
 void end_at_exit(ProcessMpi& mpi);
 
