@@ -7,10 +7,10 @@
 //
 //   atexit of Python   leave_to_exit(thing) for all that is open, then end_at_exit(session)
 //   exit(code)         0: things end, in the order of opening; else all ranks' next calls fail
-//   the meeting        where each rank tells its code: when all have come, MPI ends and every process
-//                      ends with the code of the rank that left first. Who is done (0) waits for
-//                      the others; who is not, for a second, then MPI_Abort ends the job with its
-//                      code
+//   the meeting        where each rank tells its code: when all have come, MPI ends and every
+//                      process ends with the code of the rank that left first. Who is done (0)
+//                      waits for the others; who is not, for a second, then MPI_Abort ends the job
+//                      with its code
 //
 // A rank that ends because of another's failure waits longer at the meeting than that other one, so
 // that the job's code is not its own.

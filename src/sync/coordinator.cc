@@ -71,11 +71,11 @@ void Coordinator::refuse_if_hopeless(const std::string& name, const Row& row) co
   if (name.starts_with("forebay:")) return;  // the engine's own: also those come who have closed
   for (std::size_t rank = 0; rank < closed_.size(); ++rank) {
     if (closed_[rank] == 0 || joined_[rank] != 0 || row.by_rank[rank]) continue;
-    throw Error(ErrorKind::communication,
-                fmt::format("this rank has closed its synchronization, and tensor '{}' waits for it",
-                            name),
-                "close on all ranks after the same step; ranks with fewer steps call join()",
-                {.rank = static_cast<int>(rank)});
+    throw Error(
+        ErrorKind::communication,
+        fmt::format("this rank has closed its synchronization, and tensor '{}' waits for it", name),
+        "close on all ranks after the same step; ranks with fewer steps call join()",
+        {.rank = static_cast<int>(rank)});
   }
 }
 

@@ -90,7 +90,7 @@ class Negotiation::Cycles {
   bool join_told_ = false;
   std::shared_ptr<Request> close_;
   bool close_told_ = false;
-  bool one_closes_ = false;  ///< some rank has, as of the last cycle
+  bool one_closes_ = false;           ///< some rank has, as of the last cycle
   std::vector<std::string> without_;  ///< done without a request of this rank
 
   // Of the cycle that is on its way.
