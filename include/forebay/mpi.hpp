@@ -36,6 +36,8 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   std::shared_ptr<Communicator> world() const { return world_; }
+  /// Whether it finalizes MPI, which nobody had initialised before.
+  bool finalizes() const { return finalize_; }
 
  private:
   bool finalize_ = false;

@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Optional, Union
 
-from . import _options
+from . import _core, _options
 from ._batch import Batch, Field
 from ._content import Content, Step
 from ._dataset import DatasetLike, resolve
@@ -233,11 +233,18 @@ class Loader:
         """Ends the loader's threads and gives its memory back. Arrays of batches stay valid."""
         self._generation += 1
         self._pipelines.end()
+        _core.wait_for_ends()
         self._content.code.close()
 
-    def _end_with_process(self, failed: bool) -> bool:
+    def _end_with_process(self, failed: bool) -> None:
         self.close()
-        return not failed
+
+    def _leave_to_exit(self) -> None:
+        self._generation += 1
+        core, self._pipelines.core = self._pipelines.core, None
+        if core is not None:
+            core.leave_to_exit()
+        self._content.code.close()
 
     def __enter__(self) -> Loader:
         return self
@@ -280,7 +287,7 @@ class Loader:
             pipelines.given_up = False
         finally:
             if not finished and generation == self._generation:
-                pipelines.end()
+                pipelines.end(wait=False)  # an exception may be on its way, or sys.exit()
 
     def _require_latest(self, generation: int) -> None:
         if generation == self._generation and self._pipelines.core is not None:

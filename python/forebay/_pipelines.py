@@ -107,8 +107,11 @@ class Pipelines:
         """The state after what the pipeline has given; for who fetches ahead of the consumer."""
         return str(self.core.state())
 
-    def end(self) -> None:
-        """Ends the pipeline. The run stands where it stood."""
+    def end(self, wait: bool = True) -> None:
+        """Ends the pipeline. The run stands where it stood.
+
+        ``wait``: until it is done with other ranks, which opening the next one does else.
+        """
         core = self.core
         if core is None:
             return
@@ -118,7 +121,10 @@ class Pipelines:
             self._last = self.told()
             self._skipped = self._last.skipped
         self.core = None
-        core.close()
+        if wait:
+            core.close()
+        else:
+            core.close_behind()
 
     def check(self, state: Optional[Any]) -> None:
         """Raises what resuming from ``state`` would raise on this rank."""

@@ -18,7 +18,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -82,32 +82,43 @@ class _Process:
             self.session = _core.MpiSession()
         return self.session.world()
 
+    def is_others(self, error: BaseException) -> bool:
+        """Whether another rank has failed, and tells itself how."""
+        if self.session is None or not isinstance(error, Error) or error.rank is None:
+            return False
+        return bool(error.rank != self.session.world().rank)
+
     def end(self) -> None:
         if os.getpid() != self.pid:
             return
         _core.process_ends()
-        for reference in self.open:
-            each = reference()
-            if each is not None:
-                self.failed = not each._end_with_process(self.failed)
-        if self.session is not None and self.failed:
-            # Other ranks may be waiting for this one inside MPI, and MPI_Finalize would wait for
-            # them: the launcher ends the job when it sees a process leave without it.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
-        self.session = None
+        things = [thing for thing in (each() for each in self.open) if thing is not None]
+        session, self.session = self.session, None
+        if session is not None and session.is_ours() and session.world().size > 1:
+            # With which code the process ends is not known here, and makes all the difference.
+            for thing in things:
+                thing._leave_to_exit()
+            session.end_at_exit()
+            return
+        for thing in things:
+            with suppress(Error):  # told by the call that has failed, or by the rank that has
+                thing._end_with_process(self.failed)
 
 
 _process = _Process()
 
 
 def _note_failure(previous: Any) -> Any:
+    """An uncaught exception; in one line where it is another rank's, which tells the rest."""
+
     def hook(
         kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]
     ) -> None:
         _process.failed = True
-        previous(kind, error, trace)
+        if not _process.is_others(error):
+            previous(kind, error, trace)
+        elif sys.stderr is not None:
+            print(f"forebay.{kind.__name__}: {error}", file=sys.stderr, flush=True)
 
     return hook
 
@@ -117,9 +128,10 @@ atexit.register(_process.end)
 
 
 def close_at_exit(thing: Any) -> None:
-    """``thing._end_with_process(failed)`` is called before the process and MPI end.
+    """``thing`` ends before MPI does, in one of two ways.
 
-    It tells whether that went well.
+    ``thing._leave_to_exit()`` where it is for several ranks to end it, see ending.hpp; else
+    ``thing._end_with_process(failed)``.
     """
     _process.open = [each for each in _process.open if each() is not None]
     _process.open.append(weakref.ref(thing))

@@ -9,9 +9,6 @@ from ._errors import usage
 from ._memory import without_history
 from ._ranks import Ranks, RanksLike, close_at_exit, find_ranks
 
-#: How long a rank that ends waits for the others to end as well, in seconds.
-_LONGEST_GOODBYE = 10.0
-
 
 class Handle:
     """One started operation. Memory that it works on stays until it is done, also without this."""
@@ -143,14 +140,12 @@ class Synchronizer:
         if core is not None:
             core.close()
 
-    def _end_with_process(self, failed: bool) -> bool:
-        """Whether this ends well. Where the process has failed, other ranks are not waited for."""
-        core = self._core
-        if core is None or failed:
-            return not failed
-        if self.ranks.size > 1 and not core.barrier("forebay.exit").wait_for(_LONGEST_GOODBYE):
-            core.fail("a rank has ended while others go on summing")
-            self._core = None
-            return False
+    def _end_with_process(self, failed: bool) -> None:
+        if failed and self._core is not None:
+            self._core.fail("a rank has ended while others go on summing")
         self.close()
-        return True
+
+    def _leave_to_exit(self) -> None:
+        core, self._core = self._core, None
+        if core is not None:
+            core.leave_to_exit()

@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "ending.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "forebay/mpi.hpp"
@@ -39,12 +40,15 @@ void add_communicators(nb::module_& module) {
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def("barrier", &Communicator::barrier, nb::call_guard<Unlocked>());
-  nb::class_<MpiSession>(module, "MpiSession")
+  nb::class_<ProcessMpi>(module, "MpiSession")
       .def(nb::init<>(), nb::call_guard<Unlocked>())
-      .def("world", &MpiSession::world);
+      .def("is_ours", &ProcessMpi::is_ours)
+      .def("end_at_exit", &end_at_exit)
+      .def("world", [](const ProcessMpi& mpi) { return mpi.session->world(); });
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));
   module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("error"));
+  module.def("wait_for_ends", &wait_for_ends, nb::call_guard<Unlocked>());
   module.def("launched_by_mpi", &launched_by_mpi);
   module.def("mpi_thread_level", &mpi_thread_level);
   module.def("mpi_library", &mpi_library);

@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "ending.hpp"
 #include "forebay/error.hpp"
 #include "module.hpp"
 
@@ -14,6 +15,7 @@ nb::object text_or_none(const std::string& text) {
 }
 
 void raise(const Error& error) {
+  note_raised(error);
   const Where& where = error.where();
   const nb::object make = nb::module_::import_("forebay._errors").attr("make");
   const nb::object exception =

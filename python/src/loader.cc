@@ -17,6 +17,7 @@
 
 #include "arrays.hpp"
 #include "columns.hpp"
+#include "ending.hpp"
 #include "schema.hpp"
 #include "unlocked.hpp"
 
@@ -78,8 +79,11 @@ class PythonLoader {
  public:
   PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
                LoaderOptions options)
-      : process_(getpid()), decode_(options.decode || !options.transform.empty()) {
+      : process_(getpid()),
+        ends_behind_(comm->size() > 1 && comm->concurrent()),
+        decode_(options.decode || !options.transform.empty()) {
     const Unlocked unlocked;
+    wait_for_ends();
     options.one_at_a_time = true;
     loader_.emplace(Loader::open(comm, path, options));
     loader_->set_interrupt(ask_python);
@@ -104,6 +108,22 @@ class PythonLoader {
       lock.lock();
     }
     loader_.reset();
+  }
+
+  /// As close(), but does not wait for the others, whom this rank may have to serve for a while: an
+  /// exception that is on its way through the caller should not have to either.
+  void close_behind() {
+    const auto loader = ends_behind_ ? take() : nullptr;
+    if (loader == nullptr) return close();
+    end_behind([loader] { loader->reset(); });
+  }
+
+  /// Ends it when the process does (ending.hpp).
+  void leave_to_exit() {
+    const auto loader = take();
+    if (loader == nullptr) return close();
+    python::leave_to_exit({.fail = [loader](const Error& error) { (*loader)->fail(error); },
+                           .end = [loader] { loader->reset(); }});
   }
 
   /// None at the end; else epoch, iteration, ids, repeats, fields, the wanted parts as stored,
@@ -143,6 +163,16 @@ class PythonLoader {
   }
 
  private:
+  /// The loader, which this object has no more; null where it is another thread's or process's.
+  std::shared_ptr<std::optional<Loader>> take() {
+    const std::unique_lock lock(use_, std::try_to_lock);
+    if (getpid() != process_ || !lock || !loader_) return nullptr;
+    loader_->set_interrupt({});
+    auto taken = std::make_shared<std::optional<Loader>>(std::move(loader_));
+    loader_.reset();
+    return taken;
+  }
+
   Loader& alive() {
     if (getpid() != process_) {
       throw Error(ErrorKind::usage, "the loader was opened before this process was forked",
@@ -170,6 +200,7 @@ class PythonLoader {
   std::mutex use_;  ///< of the loader, by next()
   std::optional<Loader> loader_;
   pid_t process_;
+  bool ends_behind_;
   bool decode_;
   Schema schema_;
   std::size_t parts_ = 0;
@@ -241,6 +272,8 @@ void add_loader(nb::module_& module) {
            nb::arg("comm"), nb::arg("path"), nb::arg("options"))
       .def("next", &PythonLoader::next, nb::arg("parts"), nb::arg("keys"), nb::arg("seeds"))
       .def("close", &PythonLoader::close)
+      .def("close_behind", &PythonLoader::close_behind)
+      .def("leave_to_exit", &PythonLoader::leave_to_exit)
       .def("fail", &PythonLoader::fail, nb::arg("message"), nb::arg("sample").none(),
            nb::arg("key"))
       .def("entries", asks([](Loader& loader) { return loader.entries(); }))

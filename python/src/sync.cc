@@ -11,6 +11,7 @@
 
 #include <utility>
 
+#include "ending.hpp"
 #include "memory.hpp"
 #include "module.hpp"
 #include "on_the_way.hpp"
@@ -138,6 +139,14 @@ class PythonSync {
     on_the_way_.forget_ended();
   }
 
+  /// Ends the engine when the process does (ending.hpp), which is after Python: arrays that it may
+  /// still work on are never given back.
+  void leave_to_exit() {
+    new OnTheWay(std::move(on_the_way_));
+    python::leave_to_exit({.fail = [engine = engine_](const Error& error) { engine->fail(error); },
+                           .end = [engine = engine_] { engine->close(); }});
+  }
+
  private:
   static TensorSpec spec_of(const std::string& name, const Memory& memory) {
     return {.name = name, .type = memory.layout().type, .shape = memory.layout().shape};
@@ -239,6 +248,7 @@ void add_sync(nb::module_& module) {
             sync.engine().fail(Error(ErrorKind::cancelled, message));
           },
           nb::arg("message"))
+      .def("leave_to_exit", &PythonSync::leave_to_exit)
       .def("check", [](PythonSync& sync) { sync.engine().check(); })
       .def("explain", [](PythonSync& sync) { return sync.engine().explain(); })
       .def(

@@ -31,13 +31,14 @@ void come_back(const Take& take) {
   }
 }
 
-/// Releases the lock for as long as it lives.
+/// Releases the lock for as long as it lives; where the interpreter is gone, there is none.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked() : state_(Py_IsInitialized() != 0 ? PyEval_SaveThread() : nullptr) {}
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() {
+    if (state_ == nullptr) return;
     come_back([this] { PyEval_RestoreThread(state_); });
   }
 

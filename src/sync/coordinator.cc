@@ -22,7 +22,8 @@ Coordinator::Coordinator(int ranks, std::chrono::milliseconds stall_warning,
     : ranks_(ranks),
       stall_warning_(stall_warning),
       stall_limit_(stall_limit),
-      joined_(static_cast<std::size_t>(ranks), 0) {}
+      joined_(static_cast<std::size_t>(ranks), 0),
+      closed_(static_cast<std::size_t>(ranks), 0) {}
 
 void Coordinator::take(int rank, const std::vector<AskedOperation>& asked, std::int64_t now_ns) {
   const auto at = static_cast<std::size_t>(rank);
@@ -30,6 +31,10 @@ void Coordinator::take(int rank, const std::vector<AskedOperation>& asked, std::
   for (const auto& [signature, waited_ns] : asked) {
     if (signature.operation == SyncOperation::join) {
       joins = true;
+      continue;
+    }
+    if (signature.operation == SyncOperation::close) {
+      closed_[at] = 1;
       continue;
     }
     auto& row = rows_[signature.tensor.name];
@@ -40,9 +45,14 @@ void Coordinator::take(int rank, const std::vector<AskedOperation>& asked, std::
     row.by_rank[at] = signature;
     look_at(signature.tensor.name, row, now_ns);
   }
+  if (closed_[at] != 0) look_at_all(now_ns);
   if (!joins || joined_[at] != 0) return;
   joined_[at] = 1;
   ++joined_count_;
+  look_at_all(now_ns);
+}
+
+void Coordinator::look_at_all(std::int64_t now_ns) {
   std::vector<std::string> names;  // in an order that does not depend on the table's
   for (const auto& [name, row] : rows_) names.push_back(name);
   std::ranges::sort(names);
@@ -57,8 +67,21 @@ bool Coordinator::is_complete(const Row& row) const {
   return true;
 }
 
+void Coordinator::refuse_if_hopeless(const std::string& name, const Row& row) const {
+  if (name.starts_with("forebay:")) return;  // the engine's own: also those come who have closed
+  for (std::size_t rank = 0; rank < closed_.size(); ++rank) {
+    if (closed_[rank] == 0 || joined_[rank] != 0 || row.by_rank[rank]) continue;
+    throw Error(
+        ErrorKind::communication,
+        fmt::format("this rank has closed its synchronization, and tensor '{}' waits for it", name),
+        "close on all ranks after the same step; ranks with fewer steps call join()",
+        {.rank = static_cast<int>(rank)});
+  }
+}
+
 void Coordinator::look_at(const std::string& name, Row& row, std::int64_t now_ns) {
-  if (row.complete || !is_complete(row)) return;
+  if (row.complete) return;
+  if (!is_complete(row)) return refuse_if_hopeless(name, row);
   row.complete = true;
   skew_ns_ += now_ns - row.first_ns;
   complete_.push_back(name);
@@ -159,6 +182,7 @@ void Coordinator::clear() {
   rows_.clear();
   complete_.clear();
   std::ranges::fill(joined_, 0);
+  std::ranges::fill(closed_, 0);
   joined_count_ = 0;
 }
 

@@ -37,7 +37,7 @@ class Coordinator {
   /// Between a tensor's first and its last rank, all in all.
   double skew_seconds() const { return static_cast<double>(skew_ns_) * 1e-9; }
 
-  /// Forgets what was asked for, and who has joined.
+  /// Forgets what was asked for, and who has joined or closed.
   void clear();
 
  private:
@@ -50,6 +50,9 @@ class Coordinator {
   };
 
   void look_at(const std::string& name, Row& row, std::int64_t now_ns);
+  void look_at_all(std::int64_t now_ns);
+  /// Throws communication where a rank that has closed is missing.
+  void refuse_if_hopeless(const std::string& name, const Row& row) const;
   AgreedOperation agree(const Row& row) const;
   std::string fault_of(const Row& row, const Signature& first) const;
   std::string differences(const Row& row) const;
@@ -60,6 +63,7 @@ class Coordinator {
   std::chrono::nanoseconds stall_warning_;
   std::chrono::nanoseconds stall_limit_;
   std::vector<char> joined_;
+  std::vector<char> closed_;
   int joined_count_ = 0;
   std::unordered_map<std::string, Row> rows_;
   std::vector<std::string> complete_;  ///< names, in the order of completion

@@ -191,7 +191,7 @@ std::vector<std::shared_ptr<Request>> Negotiation::Cycles::take_back() {
   for (auto* const request : {&join_, &close_}) {
     if (*request != nullptr) back.push_back(std::exchange(*request, nullptr));
   }
-  join_told_ = false;
+  join_told_ = close_told_ = one_closes_ = false;
   if (coordinator_) coordinator_->clear();
   return back;
 }

@@ -89,6 +89,8 @@ class Negotiation::Cycles {
   std::shared_ptr<Request> join_;  ///< asked for; null: not
   bool join_told_ = false;
   std::shared_ptr<Request> close_;
+  bool close_told_ = false;
+  bool one_closes_ = false;           ///< some rank has, as of the last cycle
   std::vector<std::string> without_;  ///< done without a request of this rank
 
   // Of the cycle that is on its way.

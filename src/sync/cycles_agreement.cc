@@ -33,10 +33,11 @@ void Negotiation::Cycles::take_requests() {
 void Negotiation::Cycles::start_compare() {
   const std::int64_t now = now_ns();
   std::uint64_t facts = ReadyBits::nothing_new | ReadyBits::nothing_invalid;
-  if (close_ != nullptr) facts |= ReadyBits::closing;
+  facts |= close_ != nullptr ? ReadyBits::closing : ReadyBits::nobody_closes;
   ready_ = ReadyBits(cache_.slots(), facts, join_told_);
   invalid_ = ReadyBits(cache_.slots(), 0, false);
   if (join_ != nullptr && !join_told_) ready_.clear_fact(ReadyBits::nothing_new);
+  if (close_ != nullptr && !close_told_) ready_.clear_fact(ReadyBits::nothing_new);
   had_something_ = !waiting_.empty();
   for (auto& [name, waiting] : waiting_) look_up(waiting, now);
   operation_ = collectives_->all_reduce(ready_.bytes(), TensorType::int64, Combination::bit_and);
@@ -61,9 +62,10 @@ void Negotiation::Cycles::look_up(Waiting& waiting, std::int64_t now) {
   invalid_.set(*slot);
 }
 
-/// Then the coordinator shall see who is missing.
+/// Then the coordinator shall see who is missing. Whoever has closed will not come.
 bool Negotiation::Cycles::waits_too_long(const Waiting& waiting, std::int64_t now) const {
   using std::chrono::nanoseconds;
+  if (one_closes_) return true;
   nanoseconds limit = options_.stall_warning;
   if (options_.stall_limit.count() > 0) limit = std::min<nanoseconds>(limit, options_.stall_limit);
   return now - waiting.request->submitted_ns >= limit.count();
@@ -72,6 +74,7 @@ bool Negotiation::Cycles::waits_too_long(const Waiting& waiting, std::int64_t no
 bool Negotiation::Cycles::compare() {
   if (!operation_->done()) return false;
   all_close_ = ready_.fact(ReadyBits::closing);
+  one_closes_ = !ready_.fact(ReadyBits::nobody_closes);
   if (ready_.fact(ReadyBits::nothing_invalid)) {
     agree_on_known();
     return true;
@@ -126,6 +129,9 @@ std::vector<AskedOperation> Negotiation::Cycles::new_operations(std::int64_t now
   std::ranges::sort(mine, [](const auto& a, const auto& b) { return a.waited_ns > b.waited_ns; });
   if (join_ != nullptr && !std::exchange(join_told_, true)) {
     mine.push_back({Signature(*join_), now - join_->submitted_ns});
+  }
+  if (close_ != nullptr && !std::exchange(close_told_, true)) {
+    mine.push_back({Signature(*close_), now - close_->submitted_ns});
   }
   return mine;
 }

@@ -18,7 +18,12 @@ namespace forebay {
 
 class ReadyBits {
  public:
-  enum Fact : std::uint64_t { nothing_new = 1, nothing_invalid = 2, closing = 4 };
+  enum Fact : std::uint64_t {
+    nothing_new = 1,
+    nothing_invalid = 2,
+    closing = 4,
+    nobody_closes = 8
+  };
 
   ReadyBits(std::size_t slots, std::uint64_t facts, bool all_ready)
       : words_(std::make_shared<std::vector<std::uint64_t>>(

@@ -51,14 +51,16 @@ class DyingRanks(launch.AcceptanceCase):
         launch.wait_until(lambda: not any(launch.is_alive(pid) for pid in pids),
                           LIMIT - (time.monotonic() - begin), "every process of the job to end")
 
-    def kill_one(self, strategy, victim, env=None):
+    def kill_one(self, strategy, victim, env=None, number=signal.SIGKILL):
         job, _ = self.start_endless(strategy, env=env)
         pids = job.processes()
         begin = time.monotonic()
-        os.kill(job.ranks()[victim], signal.SIGKILL)
+        os.kill(job.ranks()[victim], number)
         result = job.wait(LIMIT)
         self.assertNotEqual(result.code, 0)
         self.assert_all_gone(pids, begin)
+        self.assertLessEqual(len(result.error_lines()), RANKS - 1, result.err)
+        return result.code
 
     def test_one_rank_killed_ends_all(self):
         for strategy in STRATEGIES:
@@ -66,6 +68,15 @@ class DyingRanks(launch.AcceptanceCase):
                 with self.subTest(strategy=strategy, victim=victim):
                     self.kill_one(strategy, victim)
         self.read_right()
+
+    def test_the_code_tells_by_which_signal_a_rank_has_ended(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGSEGV, signal.SIGABRT):
+            with self.subTest(signal=number.name):
+                code = self.kill_one("lmm", 1, number=number)
+                if launch.FLAVOUR == "mpich":  # puts the signals of all ranks together
+                    self.assertIn(code, (number, number | signal.SIGKILL, signal.SIGKILL))
+                else:
+                    self.assertEqual(code, 128 + number)
 
     def test_one_rank_killed_ends_all_nodes(self):
         for victim in range(RANKS):

@@ -343,6 +343,114 @@ s.allreduce("y", np.ones(10, "f4")).wait()
     assert done.returncode != 0
 
 
+LEAVING = """
+import os, signal, sys, time, forebay, numpy as np
+how, what, data, mark = sys.argv[1:]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sums = what in ("sums", "both", "closed")
+open_ = {"data": "strided", "both": "strided", "memory": "in_memory"}.get(what)
+s = forebay.Synchronizer() if sums else None
+more = {"memory_ratio": 1.0} if what == "memory" else {}
+l = forebay.Loader(data, 4, decode=False, order=open_, **more) if open_ else None
+x = np.ones(1000, "f4")
+ranks = (s or l).ranks
+if what == "closed":
+    s.close()
+def leave():
+    with open(mark, "w") as file:
+        file.write(repr(time.time()))
+    if how == "sys.exit":
+        sys.exit(3)
+    if how == "SystemExit":
+        raise SystemExit(3)
+    if how == "os._exit":
+        os._exit(3)
+    if how == "raise":
+        raise RuntimeError("had enough")
+    if how == "done":
+        sys.exit(0)
+    os.kill(os.getpid(), getattr(signal, how))
+    time.sleep(60)
+step = 0
+while True:
+    for batch in l or range(100):
+        if step == 5 and ranks.rank == 1:
+            leave()
+        if s and what != "closed":
+            s.allreduce("x", x).wait()
+        time.sleep(0.01)
+        step += 1
+"""
+
+
+def leave_early(script, numbers, tmp_path, how, what):
+    """The job, and the seconds from when one rank of three left to the job's end."""
+    mark = tmp_path / "mark"
+    done = run_ranks(3, script(LEAVING), how, what, numbers, mark, check=False, timeout=60)
+    return done, time.time() - float(mark.read_text())
+
+
+@pytest.mark.parametrize("what", ["sums", "data", "both", "memory", "closed"])
+@pytest.mark.parametrize("how", ["sys.exit", "SystemExit", "raise"])
+def test_a_rank_that_leaves_ends_the_job_with_its_own_code(numbers, script, tmp_path, how, what):
+    done, seconds = leave_early(script, numbers, tmp_path, how, what)
+    assert seconds < 5, done.stderr  # 2 at most on a machine that does nothing else
+    assert done.returncode == (1 if how == "raise" else 3), done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("Traceback") == (1 if how == "raise" else 0), done.stderr
+    told = [line for line in done.stderr.splitlines() if "forebay" in line and "Error" in line]
+    assert len(told) <= 2, done.stderr
+    assert all("rank 1: " in line for line in told), told
+    assert not no_segments()
+
+
+@pytest.mark.parametrize("how", ["os._exit", "SIGTERM", "SIGINT", "SIGKILL", "SIGSEGV"])
+def test_a_rank_that_dies_ends_the_job(numbers, script, tmp_path, how):
+    done, seconds = leave_early(script, numbers, tmp_path, how, "both")
+    assert seconds < 6, done.stderr
+    assert done.returncode != 0
+    assert "Exception ignored" not in done.stderr
+    assert "atexit" not in done.stderr
+    assert done.stderr.count("Traceback") == (1 if how == "SIGINT" else 0), done.stderr
+    assert not no_segments()
+
+
+def test_a_rank_that_is_done_while_others_sum_is_named(numbers, script, tmp_path):
+    done, seconds = leave_early(script, numbers, tmp_path, "done", "sums")
+    assert seconds < 5, done.stderr
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert 1 <= done.stderr.count("rank 1: this rank has closed") <= 3, done.stderr
+
+
+def test_a_rank_that_is_done_waits_for_one_that_works_on(script):
+    text = """
+import time, forebay, numpy as np
+s = forebay.Synchronizer()
+s.allreduce("x", np.ones(10, "f4")).wait()
+if s.ranks.rank == 0:
+    time.sleep(4)  # as one that writes what was trained
+print("fine", flush=True)
+"""
+    assert run_ranks(2, script(text), timeout=60).stdout.count("fine") == 2
+
+
+def test_a_failure_that_was_handled_is_not_told_again(script):
+    text = """
+import forebay, numpy as np
+s = forebay.Synchronizer()
+try:
+    if s.ranks.rank == 0:
+        s.close()
+    s.allreduce("x", np.ones(10, "f4")).wait()
+except forebay.Error as error:
+    print("told of", error.rank, flush=True)
+"""
+    done = run_ranks(2, script(text), timeout=60)
+    assert done.stdout.count("told of 0") == 2, done.stdout
+    assert done.stderr == ""
+
+
 def test_several_synchronizers_and_loaders_end_with_the_process(numbers, script):
     text = """
 import sys, forebay

@@ -230,6 +230,28 @@ TEST_P(EngineFaults, ATensorThatARankNeverHasFailsAllWithinTheLimit) {
   });
 }
 
+/// After no step, when tensors are new, and after some, when they are known or part of a plan.
+TEST_P(EngineFaults, ATensorThatWaitsForARankThatHasClosedFailsAll) {
+  for (const int steps : {0, 1, 6}) {
+    run_ranks(3, 0, [&](const auto& comm) {
+      SyncEngine engine(comm, this->options());
+      const TensorSpec tensor{.name = "conv9", .shape = {3}};
+      for (int step = 0; step < steps; ++step) expect_sum(engine, tensor, comm->rank(), 3, step);
+      const double begin = now_seconds();
+      if (comm->rank() == 1) {
+        EXPECT_THROW(engine.close(), Error) << steps;
+      } else {
+        OneSum sum{.tensor = tensor};
+        sum.start(engine, comm->rank(), static_cast<std::uint64_t>(steps));
+        EXPECT_THAT(failure_of(sum.handle),
+                    AllOf(HasSubstr("'conv9'"), HasSubstr("rank 1"), HasSubstr("has closed")))
+            << steps;
+      }
+      EXPECT_LT(now_seconds() - begin, 10) << steps;
+    });
+  }
+}
+
 TEST_P(EngineFaults, AFailureReachesEveryHandleOfEveryRank) {
   run_ranks(4, 2, [&](const auto& comm) {
     SyncEngine engine(comm, this->options());

@@ -122,6 +122,28 @@ TEST(Coordinator, CountsJoinedRanksAsReady) {
   EXPECT_TRUE(table.answer().empty()) << "nobody has joined any more";
 }
 
+TEST(Coordinator, RefusesWhatWaitsForARankThatHasClosed) {
+  Signature close;
+  close.operation = SyncOperation::close;
+  Coordinator before(2, milliseconds(100), milliseconds(0));
+  before.take(0, {{sum_of("a")}}, 0);
+  EXPECT_THROW(before.take(1, {{close}}, 0), Error);
+
+  Coordinator after(2, milliseconds(100), milliseconds(0));
+  after.take(1, {{sum_of("a")}, {close}}, 0);
+  after.take(0, {{sum_of("a")}}, 0);
+  EXPECT_EQ(after.answer().size(), 1U) << "it has closed behind it";
+  EXPECT_NO_THROW(after.take(0, {{sum_of("forebay:plan 1.0")}}, 0)) << "the engine's own";
+  try {
+    after.take(0, {{sum_of("b")}}, 0);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::communication);
+    EXPECT_EQ(error.where().rank, 1);
+    EXPECT_THAT(error.what(), HasSubstr("tensor 'b'"));
+  }
+}
+
 TEST(Coordinator, ReportsAStallOnceAndThenFails) {
   constexpr std::int64_t kMs = 1'000'000;
   Coordinator table(3, milliseconds(100), milliseconds(1000));

@@ -4,8 +4,10 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../acceptance"))
 
@@ -58,6 +60,42 @@ class TrainCommand(launch.AcceptanceCase):
         for rank in summary["ranks"]:
             spent = sum(rank[phase + "_seconds"] for phase in PHASES)
             self.assertAlmostEqual(spent, rank["total_seconds"], delta=0.05 * spent)
+
+    def test_a_rank_that_dies_ends_all_soon(self):
+        for sync in ("topo", "blocking", "servers"):
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                with self.subTest(sync=sync, signal=number.name):
+                    log = self.path(f"dying-{sync}-{number.name}")
+                    job = launch.Job([launch.COMMAND, "train", self.training, "--batch", 32, "--epochs",
+                                      10**6, "--lr", 0.001, "--sync", sync, "--log", log], ranks=3)
+                    self.addCleanup(job.kill)
+                    launch.wait_until(lambda log=log: os.path.exists(log) and os.path.getsize(log),
+                                      60, "the first iteration")
+                    victim = self.trainers(job)[1]
+                    begin = time.monotonic()
+                    os.kill(victim, number)
+                    result = job.wait(30)
+                    self.assertLess(time.monotonic() - begin, 8)
+                    if launch.FLAVOUR == "mpich":
+                        self.assertIn(result.code, (number, number | signal.SIGKILL, signal.SIGKILL))
+                    else:
+                        self.assertEqual(result.code, 128 + number)
+                    self.assertLessEqual(len(result.error_lines()), 2, result.err)
+
+    def trainers(self, job):
+        """Processes of the ranks by number: `forebay train` becomes another program."""
+        found = {}
+        for pid in job.processes():
+            try:
+                if not os.path.realpath(f"/proc/{pid}/exe").endswith("forebay-train"):
+                    continue
+                with open(f"/proc/{pid}/environ", "rb") as environ:
+                    variables = dict(each.partition(b"=")[::2] for each in environ.read().split(b"\0"))
+            except OSError:
+                continue
+            rank = variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK"))
+            found[int(rank)] = pid
+        return found
 
     def test_strategies_compute_the_same_numbers(self):
         for strategy in ("lmdb", "lmm"):
