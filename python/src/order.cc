@@ -40,7 +40,7 @@ nb::object order_ids(const LoaderOptions& options, std::uint64_t entries, int ra
                             .ranks = ranks,
                             .batch = options.batch,
                             .seed = options.seed,
-                            .end = options.end,
+                            .end = options.order_end(),
                             .group = options.group,
                             .keep = options.keep,
                             .ratio = options.ratio,

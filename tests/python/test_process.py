@@ -286,7 +286,7 @@ rank = loader.ranks.rank
 try:
     {mistake}
 except forebay.Error as error:
-    print("told of", error.rank, flush=True)
+    sys.stdout.write(f"told of {{error.rank}}\\n")
 loader.close()
 mix.close()
 """
@@ -437,14 +437,14 @@ print("fine", flush=True)
 
 def test_a_failure_that_was_handled_is_not_told_again(script):
     text = """
-import forebay, numpy as np
+import sys, forebay, numpy as np
 s = forebay.Synchronizer()
 try:
     if s.ranks.rank == 0:
         s.close()
     s.allreduce("x", np.ones(10, "f4")).wait()
 except forebay.Error as error:
-    print("told of", error.rank, flush=True)
+    sys.stdout.write(f"told of {error.rank}\\n")
 """
     done = run_ranks(2, script(text), timeout=60)
     assert done.stdout.count("told of 0") == 2, done.stdout
