@@ -112,9 +112,7 @@ def check_functions(transform: Any, collate: Any) -> None:
         raise usage(f"collate is {collate!r}", "give None or a function")
 
 
-def check_choices(
-    decode: Any, order: str, end: Optional[str], on_error: str, ids: Any
-) -> None:
+def check_choices(decode: Any, order: str, end: Optional[str], on_error: str, ids: Any) -> None:
     """Raises UsageError for a value that no loader has."""
     if decode is not None and not isinstance(decode, bool) and not callable(decode):
         raise usage(f"decode is {decode!r}", "give None, False, or a function")
