@@ -200,6 +200,8 @@ class SyncEngine {
   /// One line: strategy, algorithm, placement, and why.
   std::string explain() const;
   /// Collective: waits until everything that was started is done. Then the engine takes no more.
+  /// Where another rank has started what this one has not, and now never will, the engine fails on
+  /// all ranks at once (communication), and this throws it as well.
   void close();
 
  private:
