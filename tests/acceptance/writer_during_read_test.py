@@ -100,9 +100,8 @@ class WriterDuringRead(launch.AcceptanceCase):
 
     def check(self, name, strategy, prepare=None, writer_flags=0):
         path = self.database(name)
-        iterations = order_model.iterations_of(EPOCHS, ENTRIES, RANKS, BATCH, 1)
-        expected = list(order_model.expected_lines(liblmdb.walk(path), RANKS, BATCH, 1,
-                                                   iterations))
+        expected = list(order_model.expected_lines_of_epochs(liblmdb.walk(path), EPOCHS, RANKS,
+                                                             BATCH, 1, "exact"))
         if prepare:
             prepare(path)
         lines, result, transactions = self.read_beside_a_writer(path, strategy, writer_flags)
