@@ -143,7 +143,8 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   // What follows, up to `window`, shapes the orders other than strided, `end` also that one: see
   // OrderOptions.
-  /// Nothing: exact. Refused where no epoch ends: in the strided order without `epochs`.
+  /// If not given: exact. Giving it is refused where no epoch ends: in the strided order without
+  /// `epochs`.
   std::optional<OrderEnd> end;
   /// Samples that are read together, for grouped (required) and in_memory.
   std::uint64_t group = 0;

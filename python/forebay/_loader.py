@@ -67,7 +67,8 @@ class Loader:
         options: Any option of the command line by its name, as ``stage_bytes``, ``engine``,
             ``group``; :func:`option_help` lists them. ``iterations`` and ``epochs`` limit the whole
             run, and ``epochs`` the strided order to each sample once in each of them: asking for
-            batches behind the end raises :class:`UsageError`.
+            batches behind the end raises :class:`UsageError`. A strided batch may hold all that
+            is left of several epochs: then there are fewer rounds of ``for`` than ``epochs``.
 
     Raises:
         Error: with file, sample, key and rank as attributes.

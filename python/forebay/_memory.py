@@ -21,7 +21,8 @@ def without_history(array: Any, call: str, argument: str, written: bool) -> Any:
     ``written``: the result goes there.
     """
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
+    tensor = getattr(torch, "Tensor", None)  # another thread may be importing it
+    if tensor is not None and isinstance(array, tensor):
         return _detached(torch, array, f"{call}: {argument}", written)
     _require_unmasked(array, f"{call}: {argument}")
     return array
@@ -92,7 +93,22 @@ def plain_array(array: NDArray[Any], argument: str) -> NDArray[Any]:
 
 
 def _detached(torch: Any, tensor: Any, argument: str, written: bool) -> Any:
-    if tensor.layout != torch.strided or getattr(tensor, "is_nested", False):
+    try:
+        return _checked(torch, tensor, argument, written)
+    except UsageError:
+        raise
+    # Tensors that are not what they seem: within a trace or a vmap, or not initialized yet.
+    except Exception as error:
+        raise usage(
+            f"{argument} has no memory of its own ({error})",
+            "give a tensor that is filled, outside of transforms",
+        ) from None
+
+
+def _checked(torch: Any, tensor: Any, argument: str, written: bool) -> Any:
+    if getattr(tensor, "is_nested", False):
+        raise usage(f"{argument} is nested", "give its tensors one by one")
+    if tensor.layout != torch.strided:
         raise usage(f"{argument} is of layout {tensor.layout}", "make it dense: tensor.to_dense()")
     if tensor.device.type != "cpu":
         raise usage(
@@ -109,18 +125,11 @@ def _detached(torch: Any, tensor: Any, argument: str, written: bool) -> Any:
             f"{argument} is part of a graph, which would not know of the result",
             "give tensor.detach(), or tensor.clone() of that",
         )
-    try:
-        return _shared(torch, tensor)
-    except UsageError:
-        raise
-    except Exception as error:  # tensors that are not what they seem, as within a trace or a vmap
-        raise usage(
-            f"{argument} has no memory of its own ({error})", "give a tensor outside of transforms"
-        ) from None
+    return _shared(torch, tensor)
 
 
 def _shared(torch: Any, tensor: Any) -> Any:
-    """The same memory, which stays when the tensor is given another."""
+    """The same memory, which stays when the tensor is given another; not when it is resized."""
     alone = tensor.detach()
     if type(alone) is not torch.Tensor:
         alone = alone.as_subclass(torch.Tensor)

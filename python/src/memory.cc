@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "forebay/error.hpp"
 
@@ -96,6 +100,39 @@ std::vector<std::int64_t> strides_of(const Py_buffer& view) {
   return strides;
 }
 
+/// One dimension of two arrays with equal strides: how many indices each has.
+struct Pair {
+  std::int64_t stride;
+  std::int64_t ours;
+  std::int64_t theirs;
+};
+
+/// By strides, the longest first; nothing where they are not the same in both.
+std::optional<std::vector<Pair>> paired(const Layout& ours, const Layout& theirs) {
+  if (ours.strides != theirs.strides) return {};
+  std::vector<Pair> pairs;
+  for (std::size_t d = 0; d < ours.strides.size(); ++d) {
+    if (ours.strides[d] <= 0) return {};
+    pairs.push_back({ours.strides[d], static_cast<std::int64_t>(ours.shape[d]),
+                     static_cast<std::int64_t>(theirs.shape[d])});
+  }
+  std::ranges::sort(pairs, std::greater{}, &Pair::stride);
+  return pairs;
+}
+
+/// Whether some elements are less than `size` bytes apart, where the arrays are `apart`. What the
+/// dimensions behind the first reach is less than a stride of that: only three steps come close.
+bool close(std::span<const Pair> pairs, std::int64_t apart, std::int64_t size) {
+  if (pairs.empty()) return -size < apart && apart < size;
+  const auto [stride, ours, theirs] = pairs.front();
+  const std::int64_t near = apart / stride;
+  for (std::int64_t step = near - 2; step <= near + 2; ++step) {
+    if (step <= -ours || step >= theirs) continue;
+    if (close(pairs.subspan(1), apart - step * stride, size)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
@@ -105,11 +142,15 @@ Memory Memory::of(nb::handle object, Access access, const Argument& argument) {
       throw refused(argument,
                     fmt::format("does not give its memory away: its elements are of type {}",
                                 type_name(object, "unknown")),
-                    fmt::format("{}, in the memory of the host", kTypes));
+                    "give a NumPy array or a CPU tensor with memory of its own, of float16, "
+                    "bfloat16 (torch), float32, float64, int32 or int64");
     }
     throw refused(argument,
                   fmt::format("is no array, but of type {}", Py_TYPE(object.ptr())->tp_name),
                   "give a NumPy array, a torch tensor, or what has the buffer protocol or DLPack");
+  }
+  if (memory.first_ == nullptr && memory.layout_.elements() > 0) {
+    throw refused(argument, "has no memory", "give an array that was filled");
   }
   if (access == Access::read) return memory;
   if (!memory.writable_) {
@@ -187,6 +228,15 @@ Extent Memory::extent() const {
     (reach < 0 ? begin : end) += static_cast<std::uintptr_t>(reach);
   }
   return {begin, end};
+}
+
+bool Memory::meets(const Memory& other) const {
+  if (!extent().meets(other.extent())) return false;
+  if (!layout_.distinct() || !other.layout_.distinct()) return true;
+  const auto pairs = paired(layout_, other.layout_);
+  const auto size =
+      static_cast<std::int64_t>(std::max(size_of(layout_.type), size_of(other.layout_.type)));
+  return !pairs || close(*pairs, first_ - other.first_, size);
 }
 
 std::span<std::byte> Memory::bytes() const {

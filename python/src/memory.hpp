@@ -52,6 +52,9 @@ class Memory {
   const Layout& layout() const { return layout_; }
   std::byte* first() const { return first_; }
   Extent extent() const;
+  /// Whether elements of both may have a byte in common: exact where both have the same strides, as
+  /// columns of one matrix and parts of complex numbers do; else their extents meet.
+  bool meets(const Memory& other) const;
   /// Of a plain layout.
   std::span<std::byte> bytes() const;
 

@@ -14,6 +14,8 @@ namespace {
 /// Below this, giving Python's lock away costs more than it brings.
 constexpr std::size_t kWorthUnlocking = std::size_t{64} << 10;
 
+constexpr std::size_t kFew = 64;
+
 /// Whether the engine cannot work on the arrays themselves: it wants plain ones, and reads parts of
 /// `in` after it has written parts of `out`.
 bool wants_staging(const Memory& read, const Memory& written) {
@@ -23,13 +25,19 @@ bool wants_staging(const Memory& read, const Memory& written) {
   return in.meets(out) && in != out;
 }
 
-void require_apart(const Extent& used, const std::string& user, const Extent& wanted,
+Extent around(const Extent& a, const Extent& b) {
+  if (a.begin == a.end) return b;
+  if (b.begin == b.end) return a;
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+void require_apart(const Memory& used, const std::string& user, const Memory& wanted,
                    const Argument& argument) {
   if (!used.meets(wanted)) return;
   throw Error(ErrorKind::usage,
               fmt::format("{}: {} lies in memory that '{}' works on, which is not done",
                           argument.call, argument.name, user),
-              "wait for its handle first, or give a copy");
+              "wait for its handle first, or give a copy (also where they lie between each other)");
 }
 
 }  // namespace
@@ -52,9 +60,7 @@ Operation::Operation(std::string name, Memory read, Memory written)
       work_(std::make_shared<Work>(written, wants_staging(read, written))),
       read_(std::move(read)),
       written_(std::move(written)),
-      source_(read_->extent()),
-      reads_(work_->staged() ? Extent{} : source_),
-      writes_(written_->extent()) {}
+      extent_(around(read_->extent(), written_->extent())) {}
 
 std::span<const std::byte> Operation::in() const {
   return work_->staged() ? work_->staging() : read_->bytes();
@@ -67,9 +73,13 @@ std::span<std::byte> Operation::out() const {
 void Operation::fill() {
   if (!work_->staged()) return;
   const std::span<std::byte> staging = work_->staging();
-  std::optional<Unlocked> meanwhile;
-  if (staging.size() >= kWorthUnlocking) meanwhile.emplace();
-  gather(read_->first(), read_->layout(), staging);
+  if (staging.size() < kWorthUnlocking) {
+    gather(read_->first(), read_->layout(), staging);
+  } else {
+    const Unlocked meanwhile;
+    gather(read_->first(), read_->layout(), staging);
+  }
+  reads_ = false;
 }
 
 void Operation::release() {
@@ -82,27 +92,51 @@ void Operation::release() {
 void Operation::require_apart(const Operation& later, const Argument& read,
                               const Argument& written) const {
   if (work_->ended()) return;
-  python::require_apart(writes_, name_, later.writes_, written);
-  python::require_apart(reads_, name_, later.writes_, written);
-  python::require_apart(writes_, name_, later.source_, read);
+  python::require_apart(*written_, name_, *later.written_, written);
+  if (reads_) python::require_apart(*read_, name_, *later.written_, written);
+  python::require_apart(*written_, name_, *later.read_, read);
 }
 
 std::shared_ptr<Operation> OnTheWay::add(std::string name, Memory read, Memory written,
                                          const Argument& reads, const Argument& writes) {
-  forget_ended();
+  forget_oldest();
+  if (by_age_.size() > enough_) {
+    forget_ended();
+    enough_ = 2 * by_age_.size() + kFew;
+  }
   auto operation =
       std::make_shared<Operation>(std::move(name), std::move(read), std::move(written));
-  for (const auto& other : operations_) other->require_apart(*operation, reads, writes);
-  operations_.push_back(operation);
+  const Extent& extent = operation->extent();
+  const std::uintptr_t first = extent.begin > longest_ ? extent.begin - longest_ : 0;
+  for (auto near = by_begin_.lower_bound(first);
+       near != by_begin_.end() && near->first < extent.end; ++near) {
+    near->second->require_apart(*operation, reads, writes);
+  }
+  longest_ = std::max(longest_, extent.end - extent.begin);
+  by_age_.push_back(by_begin_.emplace(extent.begin, operation));
   return operation;
 }
 
+void OnTheWay::forget(const ByBegin::iterator& one, std::vector<std::shared_ptr<Operation>>& gone) {
+  gone.push_back(std::move(one->second));
+  by_begin_.erase(one);
+}
+
+void OnTheWay::forget_oldest() {
+  std::vector<std::shared_ptr<Operation>> gone;
+  for (; !by_age_.empty() && by_age_.front()->second->work()->ended(); by_age_.pop_front()) {
+    forget(by_age_.front(), gone);
+  }
+  for (const auto& one : gone) one->release();
+}
+
 void OnTheWay::forget_ended() {
-  const auto ended = std::stable_partition(operations_.begin(), operations_.end(),
-                                           [](const auto& one) { return !one->work()->ended(); });
-  std::vector<std::shared_ptr<Operation>> gone(std::make_move_iterator(ended),
-                                               std::make_move_iterator(operations_.end()));
-  operations_.erase(ended, operations_.end());
+  std::vector<std::shared_ptr<Operation>> gone;
+  std::erase_if(by_age_, [&](const ByBegin::iterator& one) {
+    const bool ended = one->second->work()->ended();
+    if (ended) forget(one, gone);
+    return ended;
+  });
   for (const auto& one : gone) one->release();
 }
 

@@ -10,6 +10,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,24 +54,26 @@ class Operation {
   /// What the engine reads and writes; a copy of what is read, once fill() was called.
   std::span<const std::byte> in() const;
   std::span<std::byte> out() const;
-  /// Fills the copy, where there is one.
+  /// Fills the copy, where there is one: what it is made of is free again afterwards.
   void fill();
   /// Lets the arrays go, once the engine has ended.
   void release();
   /// Throws usage where `later` wants to use memory that this one works on.
   void require_apart(const Operation& later, const Argument& read, const Argument& written) const;
+  /// All that it may use.
+  const Extent& extent() const { return extent_; }
 
  private:
   std::string name_;
   std::shared_ptr<Work> work_;
   std::optional<Memory> read_;
   std::optional<Memory> written_;
-  Extent source_;  ///< what it reads at its start
-  Extent reads_;   ///< and until it ends: nothing, where it works on a copy
-  Extent writes_;
+  bool reads_ = true;  ///< until it ends; where it works on a copy, until that is filled
+  Extent extent_;
 };
 
-/// All operations of one engine that may not have ended. Under Python's lock.
+/// All operations of one engine that may not have ended. Under Python's lock. Adding one takes the
+/// logarithm of their number, and a step for each whose memory is near.
 class OnTheWay {
  public:
   /// Throws usage where another is at work on the same memory.
@@ -78,7 +83,16 @@ class OnTheWay {
   void forget_ended();
 
  private:
-  std::vector<std::shared_ptr<Operation>> operations_;
+  using ByBegin = std::multimap<std::uintptr_t, std::shared_ptr<Operation>>;
+
+  /// The oldest that have ended, which most have that began before others.
+  void forget_oldest();
+  void forget(const ByBegin::iterator& one, std::vector<std::shared_ptr<Operation>>& gone);
+
+  ByBegin by_begin_;                      ///< of their extents
+  std::deque<ByBegin::iterator> by_age_;  ///< the same
+  std::uintptr_t longest_ = 0;            ///< extent, of those that there were
+  std::size_t enough_ = 0;                ///< with more of them, all are looked at
 };
 
 }  // namespace forebay::python

@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ending.hpp"
@@ -78,11 +79,18 @@ class PythonHandle {
 
   bool wait_for(double seconds) {
     const Unlocked unlocked;
-    return handle_.wait_for(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+    const double longest = 1e9;  // also for what is no number
+    const double limit = seconds < longest ? std::max(0.0, seconds) : longest;
+    return handle_.wait_for(std::chrono::milliseconds(static_cast<std::int64_t>(limit * 1e3)));
   }
 
   void wait() {
-    python::wait(handle_);
+    try {
+      python::wait(handle_);
+    } catch (...) {
+      release();  // where it has ended
+      throw;
+    }
     release();
   }
 
@@ -160,6 +168,7 @@ class PythonSync {
       return PythonHandle(start([work](bool good) { work->end(good); }), operation);
     } catch (...) {
       work->end(false);  // nobody has begun with it
+      operation->release();
       throw;
     }
   }

@@ -195,6 +195,10 @@ REFUSED = {
     "negative view": (
         lambda: torch.view_as_complex(torch.ones(3, 2)).conj().imag, "conjugates or negatives",
     ),
+    "tensor of zeros": (lambda: torch._efficientzerotensor((5,)), "has no memory"),
+    "uninitialized parameter": (
+        lambda: torch.nn.parameter.UninitializedParameter(), "no memory of its own",
+    ),
     "part of a graph": (lambda: _graph * 2, "part of a graph"),
 }  # fmt: skip
 

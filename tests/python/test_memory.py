@@ -4,7 +4,9 @@ The table of kinds is in kinds_of_arrays.py. scripts/python-asan.sh runs this un
 sanitizer.
 """
 
+import contextlib
 import gc
+import threading
 import weakref
 from pathlib import Path
 
@@ -165,6 +167,35 @@ def test_an_output_may_overlap_the_array(read, written):
     with_pieces.close()
 
 
+def test_an_array_is_taken_while_it_is_copied(alone):
+    """Another thread that writes to it meanwhile is refused, or comes before or behind."""
+    flat = np.ones(9_000_000, np.float32)
+    fives = np.full_like(flat, 5)
+    for _ in range(5):
+        flat[:] = 1
+        output = np.zeros((1500, 6000), np.float32)
+
+        def write():
+            with contextlib.suppress(forebay.UsageError):
+                alone.allreduce("write", fives, flat, "sum").wait()
+
+        thread = threading.Timer(0.001, write)
+        thread.start()
+        alone.allreduce("read", flat.reshape(6000, 1500).T, output, "sum").wait()
+        thread.join()
+        assert output.min() == output.max()
+
+
+def test_arrays_are_let_go_also_where_a_call_fails(alone):
+    values = np.ones(3)
+    held = weakref.ref(values)
+    with pytest.raises(forebay.UsageError):
+        alone.allreduce("forebay:bad", values)
+    del values
+    gc.collect()
+    assert held() is None
+
+
 def test_arrays_are_let_go_once_they_are_waited_for(alone):
     class Array(np.ndarray):  # which can be referred to weakly
         pass
@@ -275,6 +306,9 @@ def refused(told, call):
         raise AssertionError(told)
 
 memory = np.ones((100, 300), np.float32)
+complex = np.full((4, 6), 1 + 1j, np.complex64)
+columns = np.ones((20, 60), np.float32)
+parts = complex.real, complex.imag, columns[:, :30], columns[:, 30:]
 strided = np.ones((300, 400), np.float32)
 keep = bytearray(8000)
 if rank == 0:
@@ -301,6 +335,8 @@ if rank == 0:
         raise AssertionError("the memory may go")
     # Reading twice is fine, and so is memory beside.
     fifth = sync.allreduce("fifth", reads, np.zeros(10), "sum")
+    apart = [sync.allreduce(f"part{i}", part, reduction="sum") for i, part in enumerate(parts)]
+    refused("array lies in memory that 'part", lambda: sync.allreduce("again", columns[:, 29:31]))
     # Dropped: arrays, outputs and handles.
     for i in range(30):
         values = np.arange(999, dtype=np.float32).reshape(37, 27, order="F") + i
@@ -318,6 +354,7 @@ else:
     reads = np.full(10, 5.0)
     fourth = sync.allreduce("fourth", reads, np.zeros(10), "sum")
     fifth = sync.allreduce("fifth", reads.copy(), np.zeros(10), "sum")
+    apart = [sync.allreduce(f"part{i}", part, reduction="sum") for i, part in enumerate(parts)]
     dropped = [
         sync.allreduce(f"dropped{i}", np.arange(999, dtype=np.float32).reshape(37, 27, order="F")
                        + i, reduction="sum") for i in range(30)]
@@ -326,6 +363,9 @@ else:
         np.testing.assert_array_equal(handle.wait(), expected)
 assert (first.wait() == 2).all() and (second.wait() == 2).all()
 third.wait()
+for each in apart:
+    each.wait()
+assert (complex == 2 + 2j).all() and (columns == 2).all()
 assert (fourth.wait() == 10).all() and (fifth.wait() == 10).all()
 whole = np.ones_like(strided)
 whole[::2, ::4] = 2
