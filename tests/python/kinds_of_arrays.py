@@ -197,7 +197,7 @@ REFUSED = {
     ),
     "tensor of zeros": (lambda: torch._efficientzerotensor((5,)), "has no memory"),
     "uninitialized parameter": (
-        lambda: torch.nn.parameter.UninitializedParameter(), "no memory of its own",
+        torch.nn.parameter.UninitializedParameter, "no memory of its own",
     ),
     "part of a graph": (lambda: _graph * 2, "part of a graph"),
 }  # fmt: skip
