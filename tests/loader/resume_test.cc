@@ -199,7 +199,9 @@ TEST_F(Resume, TheRestOfAnEpochHasAsManyIterationsAsItNeeds) {
   int batches = 0;
   run_ranks(2, 0, [&](const auto& comm) {
     Loader loader = Loader::open(comm, path_, resume_options(state_, options, 2));
-    while (loader.next()) batches += comm->rank() == 0 ? 1 : 0;
+    while (loader.next()) {
+      if (comm->rank() == 0) ++batches;
+    }
   });
   EXPECT_EQ(batches, 6);
 }
