@@ -42,8 +42,7 @@ const std::array kEntries = {
     OptionEntry{
         {"end", "NAME",
          "last batches of an epoch (strided: of --epochs): exact (default: short ones), drop, pad "
-         "(by "
-         "the rank's own samples), wrap (by the epoch's first)"},
+         "(by the rank's own samples), wrap (by the epoch's first)"},
         [](LoaderOptions& o, std::string_view t) { o.end = parse_name("end", t, kOrderEnds); },
         [](const LoaderOptions& o) { return o.end ? std::string(to_string(*o.end)) : ""; }},
     OptionEntry{{"group", "G", "samples that are read together, for grouped and in_memory"},

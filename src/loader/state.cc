@@ -65,9 +65,9 @@ std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
 OrderName read_order(const Json& json) {
   const std::string order = json.at("order");
   const int version = json.at("version");
+  const bool known = version >= kFirstVersion && version <= kVersion;
   for (const OrderName name : {OrderName::strided, OrderName::grouped, OrderName::shuffled,
                                OrderName::in_memory, OrderName::listed}) {
-    const bool known = version >= kFirstVersion && version <= kVersion;
     if (known && order == to_string(name)) return name;
   }
   throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
