@@ -16,6 +16,8 @@ constexpr std::size_t kBatchBytes = std::size_t{64} << 20;
 // One marker in so many pieces or bytes, to see that something comes.
 constexpr std::size_t kMarkEvery = 16;
 constexpr std::size_t kMarkBytes = std::size_t{256} << 10;
+// How long reads that are under way may take once this rank wants them no more.
+constexpr std::chrono::seconds kLongestSettling{2};
 // Words to owners.
 constexpr std::byte kBegin{1};
 constexpr std::byte kEnd{2};
@@ -107,12 +109,22 @@ void MpiOneSidedReader::finish(const WaitPolicy& policy) {
   try {
     for (end_batch(policy); begun_ < pieces_.size(); end_batch(policy)) begin_batch();
   } catch (...) {
-    // MPI knows no way to take a read back.
-    broken_ = true;
+    give_up();
+    throw;
+  }
+}
+
+// MPI knows no way to take a read back, but when it was another rank that has failed, what was asked
+// for mostly comes: only where it does not, may MPI still write there at the end of the process.
+void MpiOneSidedReader::give_up() {
+  broken_ = true;
+  try {
+    end_batch({.timeout = kLongestSettling, .interrupt = {}});
+  } catch (const Error&) {
+    quiet_ = false;
     static_cast<void>(batch_.release());
     batch_ = std::make_unique<Batch>();
     set_mpi_gave_up();
-    throw;
   }
 }
 

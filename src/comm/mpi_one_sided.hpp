@@ -30,7 +30,7 @@ class MpiOneSidedReader final : public RemoteReader {
   void start(std::span<const RemotePiece> pieces) override;
   void finish(const WaitPolicy& policy) override;
   bool serve() override;
-  bool quiet() const override { return !broken_; }
+  bool quiet() const override { return quiet_; }
 
  private:
   struct Batch {
@@ -43,6 +43,7 @@ class MpiOneSidedReader final : public RemoteReader {
   void wait_for_markers(const WaitPolicy& policy);
   std::size_t batch_end() const;
   void tell_owners(std::byte word);
+  void give_up();
 
   std::shared_ptr<MpiCommunicator> comm_;
   std::shared_ptr<MpiWindow> window_;
@@ -50,6 +51,7 @@ class MpiOneSidedReader final : public RemoteReader {
   std::size_t begun_ = 0;  ///< pieces below it were asked for
   std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
   bool broken_ = false;
+  bool quiet_ = true;
   int readers_ = 0;  ///< ranks that read from this one now; of the thread that serves
 };
 
