@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"

@@ -39,7 +39,7 @@
 #include <vector>
 
 #include "comm/failure_board.hpp"
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "comm/progress_thread.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"

@@ -1,9 +1,15 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 
+#include "comm/values.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
+#include "forebay/trace.hpp"
 
 namespace forebay {
+
 namespace {
 
 std::span<std::byte> writable_bytes(std::string& text) {
@@ -14,7 +20,7 @@ std::span<std::byte> writable_bytes(std::string& text) {
 
 std::string broadcast_text(Communicator& comm, const std::string& text, int root) {
   std::uint64_t size = text.size();
-  comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+  share_value(comm, size, root);
   std::string result = comm.rank() == root ? text : std::string(size, '\0');
   if (size > 0) comm.broadcast(writable_bytes(result), root);
   return result;
@@ -29,14 +35,39 @@ void collectively(Communicator& comm, const std::function<void()>& step) {
   } catch (const std::exception& error) {
     failure = serialize(Error(ErrorKind::io, error.what(), "", {.rank = comm.rank()}));
   }
-  const std::uint8_t failed = failure.empty() ? 0 : 1;
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&failed, 1)), std::as_writable_bytes(std::span(all)));
+  const auto all = gather_all(comm, std::uint8_t{!failure.empty()});
   for (int rank = 0; rank < comm.size(); ++rank) {
     if (all[static_cast<std::size_t>(rank)] != 0) {
       throw parse_error(broadcast_text(comm, failure, rank));
     }
   }
+}
+
+void require_agreement(Communicator& comm, const std::string& text, const std::string& what) {
+  const std::string first = broadcast_text(comm, text, 0);
+  collectively(comm, [&] {
+    if (text == first) return;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} here: {}; on rank 0: {}", what, text.empty() ? "none" : text,
+                            first.empty() ? "none" : first),
+                "start all ranks with the same arguments");
+  });
+}
+
+bool everywhere(Communicator& comm, bool holds) {
+  const auto all = gather_all(comm, std::uint8_t{holds});
+  return std::ranges::all_of(all, [](std::uint8_t one) { return one != 0; });
+}
+
+void write_trace_of_ranks(Communicator& comm, const Trace& trace, const std::string& path) {
+  const std::string mine = trace.events();
+  std::vector<std::string> all;
+  for (const auto& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
+    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  collectively(comm, [&] {
+    if (comm.rank() == 0) write_trace(path, all);
+  });
 }
 
 }  // namespace forebay

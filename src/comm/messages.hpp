@@ -1,17 +1,22 @@
-// Messages between the helper threads of ranks: what is the same over every communicator.
+// Messages between the helper threads of ranks: what is the same over every communicator, and what
+// they are made of. Ranks have the same byte order.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
 
 namespace forebay {
 
@@ -47,5 +52,114 @@ requires std::is_trivially_copyable_v<T> T value_in(std::span<const std::byte> m
   std::memcpy(&value, message.data(), sizeof(value));
   return value;
 }
+
+/// Writes `value` at the front of `to`, which then is what follows it.
+template <typename T>
+requires std::is_trivially_copyable_v<T>
+void put_value(std::span<std::byte>& to, const T& value) {
+  std::memcpy(to.data(), &value, sizeof(value));
+  to = to.subspan(sizeof(value));
+}
+
+/// Numbers and texts, one after the other.
+class MessageWriter {
+ public:
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> && std::is_scalar_v<T>
+  void number(T value) {
+    const auto* first = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), first, first + sizeof(T));
+  }
+  void text(std::string_view value) {
+    number(std::uint64_t{value.size()});
+    const auto* first = reinterpret_cast<const std::byte*>(value.data());
+    bytes_.insert(bytes_.end(), first, first + value.size());
+  }
+  void numbers(std::span<const std::uint64_t> values) {
+    number(std::uint64_t{values.size()});
+    for (const std::uint64_t value : values) number(value);
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Throws communication where the message is shorter than what is read from it.
+class MessageReader {
+ public:
+  explicit MessageReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <typename T>
+  requires std::is_trivially_copyable_v<T> && std::is_scalar_v<T> T number() {
+    T value;
+    std::memcpy(&value, next(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  std::string text() {
+    const auto bytes = next(number<std::uint64_t>());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::vector<std::uint64_t> numbers() {
+    const auto count = number<std::uint64_t>();
+    if (count > rest_.size() / sizeof(std::uint64_t)) next(rest_.size() + 1);
+    std::vector<std::uint64_t> values(count);
+    for (std::uint64_t& value : values) value = number<std::uint64_t>();
+    return values;
+  }
+
+  bool empty() const { return rest_.empty(); }
+  std::span<const std::byte> rest() const { return rest_; }
+
+ private:
+  std::span<const std::byte> next(std::size_t bytes) {
+    if (bytes > rest_.size()) {
+      throw Error(ErrorKind::communication, "a message of another rank is cut off",
+                  "start all ranks with the same version of Forebay");
+    }
+    const auto first = rest_.first(bytes);
+    rest_ = rest_.subspan(bytes);
+    return first;
+  }
+
+  std::span<const std::byte> rest_;
+};
+
+/// Calls `move(piece)` for consecutive pieces of `whole`, each of at most `most` bytes: at least
+/// one element.
+template <typename Element, typename Move>
+void in_pieces(std::span<Element> whole, std::size_t most, Move move) {
+  const std::size_t elements = std::max<std::size_t>(1, most / sizeof(Element));
+  for (std::size_t done = 0; done < whole.size(); done += elements) {
+    move(whole.subspan(done, std::min(elements, whole.size() - done)));
+  }
+}
+
+/// Memory for messages that is used again: fresh memory of some hundred kilobytes comes from the
+/// kernel page by page, which costs more than filling it.
+/// Not synchronized. Holds at most as many buffers as were out at once.
+class SpareBuffers {
+ public:
+  using Buffer = std::vector<std::byte>;
+
+  /// At least `bytes` long, with any content.
+  Buffer take(std::size_t bytes) {
+    Buffer buffer;
+    if (!spare_.empty()) {
+      buffer = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    if (buffer.size() < bytes) buffer.resize(bytes);
+    return buffer;
+  }
+  void give_back(Buffer buffer) {
+    if (!buffer.empty()) spare_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::vector<Buffer> spare_;
+};
 
 }  // namespace forebay

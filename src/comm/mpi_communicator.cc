@@ -4,14 +4,12 @@
 #include <atomic>
 #include <cstring>
 
-#include "comm/mpi_counter.hpp"
-#include "comm/mpi_error.hpp"
+#include "comm/messages.hpp"
 #include "comm/mpi_file.hpp"
-#include "comm/mpi_nonblocking.hpp"
 #include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
-#include "comm/pieces.hpp"
+#include "comm/nonblocking.hpp"
 #include "comm/posix_shared_memory.hpp"
 #include "core/copy_values.hpp"
 #include "forebay/error.hpp"
@@ -280,5 +278,14 @@ bool mpi_is_over() {
 
 bool mpi_gave_up() { return gave_up; }
 void set_mpi_gave_up() { gave_up = true; }
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error(ErrorKind::communication, std::string(call) + " failed: " + text.data(),
+              "look at the launcher's output for the first rank that failed");
+}
 
 }  // namespace forebay

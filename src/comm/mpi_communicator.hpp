@@ -78,6 +78,15 @@ class MpiCommunicator final : public Communicator {
   bool carries_messages_ = false;
 };
 
+/// The number that ranks share over MPI: see mpi_counter.cc. Collective over `comm`, which it
+/// keeps.
+std::unique_ptr<SharedCounter> share_mpi_counter(std::shared_ptr<MpiCommunicator> comm);
+/// Operations that are asked for their end with MPI_Test; `comm` is theirs alone.
+std::unique_ptr<NonblockingCollectives> mpi_nonblocking(std::shared_ptr<MpiCommunicator> comm);
+
+/// Throws communication, with MPI's own text, unless `code` is MPI_SUCCESS. For every call of MPI.
+void check_mpi(int code, const char* call);
+
 /// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run
 /// then.
 bool mpi_is_over();

@@ -1,5 +1,9 @@
-#include "comm/mpi_counter.hpp"
-
+// The SharedCounter of MPI: one-sided where that works, and works while rank 0 is busy elsewhere;
+// else rank 0 answers messages.
+//
+// Which of both is tried out at creation, as libraries and networks differ: some cannot make the
+// window at all, others move nothing while the target is outside MPI. Rank 0 stays outside MPI for
+// a moment and looks whether the additions of all others arrive in its memory nevertheless.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -7,9 +11,10 @@
 #include <thread>
 #include <utility>
 
-#include "comm/agreement.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/served_counter.hpp"
+#include "comm/values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "comm/messages.hpp"
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "comm/waiting.hpp"
 #include "forebay/error.hpp"
 

@@ -1,10 +1,13 @@
-#include "comm/mpi_nonblocking.hpp"
-
+// Non-blocking collectives of MPI, asked for their end with MPI_Test.
+//
+// MPI has no numbers of 16 bits: float16 and bfloat16 move as unsigned numbers and are combined by
+// operations of our own, which round every intermediate result.
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
+#include "comm/nonblocking.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {

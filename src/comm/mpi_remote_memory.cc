@@ -9,8 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/agreement.hpp"
-#include "comm/mpi_error.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "comm/mpi_one_sided.hpp"
 #include "comm/mpi_two_sided.hpp"
 #include "comm/posix_shared_memory.hpp"

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "comm/mpi_communicator.hpp"
-#include "comm/mpi_error.hpp"
 #include "forebay/error.hpp"
 #include "forebay/mpi.hpp"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "comm/brisk_waiting.hpp"
-#include "comm/mpi_error.hpp"
-#include "comm/pieces.hpp"
+#include "comm/messages.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"

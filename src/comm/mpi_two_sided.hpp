@@ -24,7 +24,6 @@
 #include "comm/messages.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/remote_memory.hpp"
-#include "comm/spare_buffers.hpp"
 
 namespace forebay {
 

@@ -10,7 +10,6 @@
 
 #include "comm/gate.hpp"
 #include "comm/mpi_communicator.hpp"
-#include "comm/mpi_error.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"

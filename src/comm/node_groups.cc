@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "comm/values.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -25,6 +26,20 @@ int ranks_per_node_from_environment() {
                 "set it to a positive number of ranks, or unset it");
   }
   return ranks;
+}
+
+NodesOfRanks find_nodes(Communicator& comm, Communicator& node) {
+  int first = comm.rank();
+  share_value(node, first);
+  NodesOfRanks nodes{.first = gather_all(comm, first), .node = {}};
+  std::vector<int> known;
+  for (const int of_rank : nodes.first) {
+    const auto found = std::ranges::find(known, of_rank);
+    nodes.node.push_back(static_cast<int>(found - known.begin()));
+    if (found == known.end()) known.push_back(of_rank);
+  }
+  nodes.count = static_cast<int>(known.size());
+  return nodes;
 }
 
 int root_count(int ranks, int wanted) {

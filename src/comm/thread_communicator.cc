@@ -12,9 +12,8 @@
 
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
-#include "comm/thread_file.hpp"
 #include "comm/thread_nonblocking.hpp"
-#include "comm/thread_remote_memory.hpp"
+#include "comm/thread_parts.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/messages.hpp"
+#include "comm/node_groups.hpp"
 #include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
@@ -37,7 +38,7 @@ Exchange::Exchange(ExchangeParts parts, const ExchangeOptions& options)
     comm->set_timeout(options_.filling_patience);
     comm->set_interrupt([this] { check_others(); });
   }
-  find_nodes();
+  node_of_ = find_nodes(*comm_, *node_).node;
   if (!options_.grow) collectively(*comm_, [&] { require_memory(); });
   const auto buffers = static_cast<std::size_t>(options_.buffers);
   const std::uint64_t bytes = aligned(options_.share_bytes) * buffers;
@@ -96,18 +97,6 @@ void Exchange::check_options() const {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
   if (options_.share_bytes > kMost) {
     refuse(fmt::format("a share of {} bytes", options_.share_bytes), "lower the memory ratio");
-  }
-}
-
-void Exchange::find_nodes() {
-  int leader = comm_->rank();
-  share_value(*node_, leader);
-  const auto leaders = gather_all(*comm_, leader);
-  std::vector<int> nodes = leaders;
-  std::ranges::sort(nodes);
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  for (const int one : leaders) {
-    node_of_.push_back(static_cast<int>(std::ranges::lower_bound(nodes, one) - nodes.begin()));
   }
 }
 

@@ -155,7 +155,6 @@ class Exchange {
 
   void check_options() const;
   void require_memory() const;
-  void find_nodes();
   void share_tables(Tables& tables);
   void spread(std::span<std::byte> tables, std::span<const std::uint64_t> begins);
   std::size_t buffer_of(std::uint64_t generation) const;

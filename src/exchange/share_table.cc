@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/messages.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -35,21 +36,6 @@ bool fits_narrow(std::span<const std::uint64_t> ends) {
   return true;
 }
 
-/// Writes values one after the other.
-class Writer {
- public:
-  explicit Writer(std::span<std::byte> to) : to_(to) {}
-
-  template <typename Value>
-  void put(Value value) {
-    std::memcpy(to_.data(), &value, sizeof(value));
-    to_ = to_.subspan(sizeof(value));
-  }
-
- private:
-  std::span<std::byte> to_;
-};
-
 }  // namespace
 
 std::uint64_t encoded_table_bytes(std::span<const std::uint64_t> ends) {
@@ -58,17 +44,16 @@ std::uint64_t encoded_table_bytes(std::span<const std::uint64_t> ends) {
 }
 
 void encode_table(std::span<const std::uint64_t> ends, std::span<std::byte> to) {
-  Writer writer(to);
   if (!fits_narrow(ends)) {
-    writer.put(kWide);
-    for (std::uint64_t i = 0; i <= ends.size(); ++i) writer.put(bound_of(ends, i));
+    put_value(to, kWide);
+    for (std::uint64_t i = 0; i <= ends.size(); ++i) put_value(to, bound_of(ends, i));
     return;
   }
-  writer.put(kNarrow);
-  for (std::uint64_t i = 0; i <= ends.size(); i += kBlock) writer.put(bound_of(ends, i));
+  put_value(to, kNarrow);
+  for (std::uint64_t i = 0; i <= ends.size(); i += kBlock) put_value(to, bound_of(ends, i));
   for (std::uint64_t i = 0; i <= ends.size(); ++i) {
     const std::uint64_t above = bound_of(ends, i / kBlock * kBlock);
-    writer.put(static_cast<std::uint32_t>(bound_of(ends, i) - above));
+    put_value(to, static_cast<std::uint32_t>(bound_of(ends, i) - above));
   }
 }
 

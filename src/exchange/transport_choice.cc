@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "comm/agreement.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"

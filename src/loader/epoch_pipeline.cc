@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/agreement.hpp"
 #include "comm/values.hpp"
 #include "loader/list_file.hpp"
 #include "loader/order_kind.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comm/agreement.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/number_text.hpp"

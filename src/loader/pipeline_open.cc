@@ -8,7 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "comm/agreement.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"

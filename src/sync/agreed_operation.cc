@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "sync/message_bytes.hpp"
+#include "comm/messages.hpp"
 
 namespace forebay {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "sync/cycles.hpp"
-#include "sync/sync_options.hpp"
+#include "sync/negotiation.hpp"
+#include "sync/summation.hpp"
 
 namespace forebay {
 namespace {
@@ -17,8 +17,8 @@ bool is_cached(SyncOperation operation) {
 
 }  // namespace
 
-void Negotiation::Cycles::take_requests() {
-  for (auto& request : queue.take()) {
+void Negotiation::take_requests() {
+  for (auto& request : queue_.take()) {
     if (request->operation == SyncOperation::join) {
       join_ = std::move(request);
     } else if (request->operation == SyncOperation::close) {
@@ -30,7 +30,7 @@ void Negotiation::Cycles::take_requests() {
   }
 }
 
-void Negotiation::Cycles::start_compare() {
+void Negotiation::start_compare() {
   const std::int64_t now = now_ns();
   std::uint64_t facts = ReadyBits::nothing_new | ReadyBits::nothing_invalid;
   facts |= close_ != nullptr ? ReadyBits::closing : ReadyBits::nobody_closes;
@@ -44,7 +44,7 @@ void Negotiation::Cycles::start_compare() {
   ++statistics_.negotiations;
 }
 
-void Negotiation::Cycles::look_up(Waiting& waiting, std::int64_t now) {
+void Negotiation::look_up(Waiting& waiting, std::int64_t now) {
   if (waiting.told) return;
   const auto slot = cache_.find(waiting.signature.tensor.name);
   const bool is_known = slot && *cache_.at(*slot) == waiting.signature;
@@ -63,7 +63,7 @@ void Negotiation::Cycles::look_up(Waiting& waiting, std::int64_t now) {
 }
 
 /// Then the coordinator shall see who is missing. Whoever has closed will not come.
-bool Negotiation::Cycles::waits_too_long(const Waiting& waiting, std::int64_t now) const {
+bool Negotiation::waits_too_long(const Waiting& waiting, std::int64_t now) const {
   using std::chrono::nanoseconds;
   if (one_closes_) return true;
   nanoseconds limit = options_.stall_warning;
@@ -71,7 +71,7 @@ bool Negotiation::Cycles::waits_too_long(const Waiting& waiting, std::int64_t no
   return now - waiting.request->submitted_ns >= limit.count();
 }
 
-bool Negotiation::Cycles::compare() {
+bool Negotiation::compare() {
   if (!operation_->done()) return false;
   all_close_ = ready_.fact(ReadyBits::closing);
   one_closes_ = !ready_.fact(ReadyBits::nobody_closes);
@@ -85,7 +85,7 @@ bool Negotiation::Cycles::compare() {
   return true;
 }
 
-bool Negotiation::Cycles::invalidate() {
+bool Negotiation::invalidate() {
   if (!operation_->done()) return false;
   for (const auto slot : invalid_.set_slots()) {
     ready_.clear(slot);
@@ -95,7 +95,7 @@ bool Negotiation::Cycles::invalidate() {
   return true;
 }
 
-void Negotiation::Cycles::agree_on_known() {
+void Negotiation::agree_on_known() {
   operation_ = nullptr;
   for (const auto slot : ready_.set_slots()) {
     if (!cache_.at(slot)) continue;  // an empty slot, for which all ranks have joined
@@ -118,7 +118,7 @@ void Negotiation::Cycles::agree_on_known() {
   enter(Phase::ask);
 }
 
-std::vector<AskedOperation> Negotiation::Cycles::new_operations(std::int64_t now) {
+std::vector<AskedOperation> Negotiation::new_operations(std::int64_t now) {
   std::vector<AskedOperation> mine;
   for (auto& [name, waiting] : waiting_) {
     if (waiting.told || cache_.find(name)) continue;
@@ -136,12 +136,12 @@ std::vector<AskedOperation> Negotiation::Cycles::new_operations(std::int64_t now
   return mine;
 }
 
-void Negotiation::Cycles::send(int to, std::span<const std::byte> message) {
+void Negotiation::send(int to, std::span<const std::byte> message) {
   comm_->send(to, message);
   ++statistics_.negotiations;
 }
 
-bool Negotiation::Cycles::ask() {
+bool Negotiation::ask() {
   bool all = true;
   for (int rank = 0; rank < comm_->size(); ++rank) {
     auto& asked = asked_[static_cast<std::size_t>(rank)];
@@ -162,14 +162,14 @@ bool Negotiation::Cycles::ask() {
   return true;
 }
 
-bool Negotiation::Cycles::answer() {
+bool Negotiation::answer() {
   const auto message = comm_->try_receive(0);
   if (!message) return false;
   take_answer(decode_agreed(*message));
   return true;
 }
 
-void Negotiation::Cycles::take_answer(std::vector<AgreedOperation> agreed) {
+void Negotiation::take_answer(std::vector<AgreedOperation> agreed) {
   for (auto& one : agreed) {
     if (one.signature.operation == SyncOperation::join) {
       all_joined_ = true;
@@ -189,12 +189,12 @@ void Negotiation::Cycles::take_answer(std::vector<AgreedOperation> agreed) {
   start_transfers();
 }
 
-void Negotiation::Cycles::fail_tensor(const AgreedOperation& agreed) {
+void Negotiation::fail_tensor(const AgreedOperation& agreed) {
   const auto waiting = waiting_.extract(agreed.signature.tensor.name);
   if (!waiting.empty()) waiting.mapped().request->fail(parse_error(agreed.error));
 }
 
-void Negotiation::Cycles::start_transfers() {
+void Negotiation::start_transfers() {
   const auto take = [this](const std::string& name) -> std::shared_ptr<Request> {
     auto waiting = waiting_.extract(name);
     if (!waiting.empty()) return std::move(waiting.mapped().request);

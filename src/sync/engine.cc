@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "sync/accelerator.hpp"
-#include "sync/sync_options.hpp"
+#include "sync/summation.hpp"
 
 namespace forebay {
 namespace {

@@ -23,6 +23,9 @@
 
 namespace forebay {
 
+/// Throws usage, on all ranks, for what makes no sense or differs between ranks. Collective.
+void check_options(Communicator& comm, const SyncOptions& options);
+
 class SyncEngine::Implementation {
  public:
   /// Collective.

@@ -1,9 +1,10 @@
-#include "sync/flat_sum.hpp"
+#include "sync/summation.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "comm/nonblocking.hpp"
 #include "core/clock.hpp"
 #include "sync/pace.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sync/message_bytes.hpp"
+#include "comm/messages.hpp"
 
 namespace forebay {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "forebay/error.hpp"
-#include "sync/message_bytes.hpp"
 
 namespace forebay {
 namespace {

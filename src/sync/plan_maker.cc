@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
-#include "sync/message_bytes.hpp"
 
 namespace forebay {
 

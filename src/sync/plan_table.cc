@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "core/mix.hpp"
-#include "sync/message_bytes.hpp"
 #include "sync/text_digest.hpp"
 
 namespace forebay {

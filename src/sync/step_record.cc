@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "core/mix.hpp"
-#include "sync/message_bytes.hpp"
 #include "sync/text_digest.hpp"
 
 namespace forebay {

@@ -10,10 +10,7 @@
 #include "forebay/error.hpp"
 #include "sync/accelerator.hpp"
 #include "sync/device_sum.hpp"
-#include "sync/flat_sum.hpp"
-#include "sync/sync_options.hpp"
 #include "sync/two_level_sum.hpp"
-#include "sync/wire.hpp"
 
 namespace forebay {
 namespace {

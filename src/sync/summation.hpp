@@ -37,6 +37,12 @@
 
 namespace forebay {
 
+/// Of a transfer, where nothing is given: Horovod's.
+inline constexpr std::uint64_t kUsualFusion = std::uint64_t{64} << 20;
+
+std::string_view to_string(WireFormat wire);
+std::string_view to_string(SyncAlgorithm algorithm);
+
 class Accelerator;
 class DeviceMoment;
 
@@ -88,6 +94,36 @@ struct SummationOptions {
   int device = -1;                                     ///< nccl: see SyncOptions
   std::shared_ptr<Accelerator> accelerator = nullptr;  ///< nccl: instead of a device, for tests
 };
+
+// Over all ranks of a communicator, without a look at where they run.
+
+/// MPI_Iallreduce. Numbers of 16 bits are rounded after every addition.
+std::unique_ptr<Summation> mpi_sum(std::unique_ptr<NonblockingCollectives> comm);
+
+/// Blocks that each rank adds up in the order of ranks.
+///
+///   rank 0:  a0 a1 a2                a0 b0 c0   sum 0 = a0 + b0 + c0
+///   rank 1:  b0 b1 b2  all_to_all->  a1 b1 c1   sum 1                  all_gather-> 0 1 2
+///   rank 2:  c0 c1 c2                a2 b2 c2   sum 2
+///
+/// Small buffers go to all ranks as they are (all_gather), and each adds up the whole.
+std::unique_ptr<Summation> direct_sum(std::unique_ptr<NonblockingCollectives> comm);
+
+// Numbers that move between ranks as 16 bits.
+
+/// What numbers of `type` are on the wire: only float32 and float64 become shorter.
+TensorType wire_type(TensorType type, WireFormat wire);
+
+/// Numbers of `type` (float32, float64) as 16 bits of `wire` (float16, bfloat16), and back.
+/// Unaligned. Local, thread-safe.
+void to_wire(TensorType type, std::span<const std::byte> numbers, TensorType wire,
+             std::span<std::byte> bits);
+void from_wire(TensorType wire, std::span<const std::byte> bits, TensorType type,
+               std::span<std::byte> numbers);
+
+/// Does what `inner` does, with numbers that are converted before and after. `inner` itself, where
+/// `wire` is as_is.
+std::unique_ptr<Summation> over_wire(std::unique_ptr<Summation> inner, WireFormat wire);
 
 /// The lanes of one engine, and what they stand on.
 class Summations {

@@ -1,11 +1,12 @@
-#include "sync/sync_options.hpp"
-
+// Checks of SyncOptions, and their text form.
 #include <fmt/format.h>
 
-#include "comm/agreement.hpp"
+#include "comm/values.hpp"
 #include "core/names.hpp"
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
+#include "sync/engine.hpp"
+#include "sync/summation.hpp"
 
 namespace forebay {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "sync/message_bytes.hpp"
 
 namespace forebay {
 namespace {

@@ -1,4 +1,4 @@
-#include "sync/wire.hpp"
+#include "sync/summation.hpp"
 
 #include <algorithm>
 #include <array>

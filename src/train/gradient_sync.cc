@@ -4,7 +4,6 @@
 
 #include "core/names.hpp"
 #include "sync/gradient_sum.hpp"
-#include "train/network_graph.hpp"
 
 namespace forebay {
 namespace {

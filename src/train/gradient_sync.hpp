@@ -14,7 +14,7 @@
 //               what nodes push, and ranks may be `staleness` iterations ahead of each other
 //
 // `topo` does not wait for the first iteration to learn the order of transfers: the network's parts
-// give a graph (see network_graph.hpp).
+// give a graph (see graph_of).
 //
 // Every rank gives all parts in every iteration, also one whose share of the batch is empty or that
 // has failed: no rank can be left behind in the middle of an iteration. Sums do not depend on when
@@ -35,6 +35,7 @@
 
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
+#include "forebay/graph.hpp"
 #include "forebay/parameter_server.hpp"
 #include "forebay/sync.hpp"
 #include "forebay/trace.hpp"
@@ -125,6 +126,29 @@ std::unique_ptr<GradientSync> make_server_sync(const std::shared_ptr<Communicato
                                                Network& network, Solver& solver,
                                                const GradientOptions& options,
                                                std::function<void()> interrupt);
+
+// The graph of one training iteration, from which `topo` works out the order of its transfers:
+//
+//   forward a -> forward b -> forward c
+//                                 |
+//   backward a <- backward b <- backward c        one of each for every part of the network
+//       |             |             |
+//      [a]           [b]           [c]            transfers, none of which needs another
+//       |             |             |
+//   update a      update b      update c          the fetches
+//
+// What is behind the gradients (Network::tail) is known when the backward pass has ended.
+
+/// Statistics, loss and weight, behind the gradients.
+inline constexpr const char* kTailName = "statistics, loss and weight";
+
+/// The gradient of each part.
+std::vector<TensorSpec> tensors_of(const Network& network);
+/// Network::tail.
+TensorSpec tail_of(Network& network);
+
+/// `behind`: what is known when the backward pass has ended. The updates are fetched.
+GraphFile graph_of(const Network& network, std::span<const TensorSpec> behind);
 
 /// What `auto` stands for; others as they are.
 SyncWay resolve(const SyncWay& way, const Communicator& comm);

@@ -6,7 +6,7 @@
 
 #include "cli/bench/spread.hpp"
 #include "train/ladder.hpp"
-#include "train/report.hpp"
+#include "train/trainer.hpp"
 
 namespace forebay {
 namespace {

@@ -14,10 +14,9 @@
 #include "forebay/log.hpp"
 #include "storage/atomic_file.hpp"
 #include "train/command_line.hpp"
-#include "train/cores.hpp"
 #include "train/ladder.hpp"
-#include "train/report.hpp"
 #include "train/torch/torch_network.hpp"
+#include "train/trainer.hpp"
 
 namespace forebay {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/network_graph.hpp"
+#include "train/gradient_sync.hpp"
 
 #include <optional>
 #include <utility>

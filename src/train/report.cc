@@ -1,4 +1,4 @@
-#include "train/report.hpp"
+#include "train/trainer.hpp"
 
 #include <fmt/format.h>
 

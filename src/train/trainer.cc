@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/trace_of_ranks.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"

@@ -81,6 +81,21 @@ struct TrainReport {
   std::string explanation;               ///< how the training set was read
 };
 
+/// One line, without its end.
+std::string to_line(const EpochRecord& record, std::uint64_t epochs);
+
+/// The table of where the time went, and the results.
+std::string to_text(const TrainReport& report);
+
+/// One JSON object:
+/// {"event":"summary",...,"ranks":[{"read":...},...],"sync":{...,"ranks":[...]},"loader":{...}}.
+std::string to_json(const TrainReport& report);
+
+/// What --placement says, or `partition` where --sync asks for cores of their own and it says
+/// nothing; written into the options of loader and gradients. Binds the calling thread to the cores
+/// that compute, so call it before there are threads that compute. Collective. Throws usage.
+void place_components(Communicator& comm, TrainOptions& options, int compute_threads);
+
 class Trainer {
  public:
   /// Told of each finished epoch, on rank 0.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "comm/brisk_waiting.hpp"
-#include "comm/spare_buffers.hpp"
+#include "comm/messages.hpp"
 #include "tests/support/error_from.hpp"
 
 namespace forebay {

@@ -4,9 +4,9 @@
 
 #include <thread>
 
+#include "comm/messages.hpp"
 #include "sync/agreed_operation.hpp"
 #include "sync/coordinator.hpp"
-#include "sync/message_bytes.hpp"
 #include "sync/ready_bits.hpp"
 #include "sync/request_queue.hpp"
 #include "sync/response_cache.hpp"

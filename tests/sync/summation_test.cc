@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "forebay/error.hpp"
-#include "sync/wire.hpp"
 #include "tests/support/summation_contract.hpp"
 
 namespace forebay {

@@ -15,7 +15,7 @@
 #include "cli/named_choice.hpp"
 #include "cli/output.hpp"
 #include "cli/trainer_program.hpp"
-#include "comm/agreement.hpp"
+#include "comm/values.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 

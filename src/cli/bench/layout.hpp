@@ -19,12 +19,4 @@ struct Layout {
 /// Collective.
 Layout find_layout(Communicator& comm);
 
-/// One plain value of every rank, on all ranks. Collective.
-template <typename T>
-std::vector<T> from_all(Communicator& comm, const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
-}
-
 }  // namespace forebay::bench

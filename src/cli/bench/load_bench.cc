@@ -6,7 +6,7 @@
 
 #include "cli/bench/page_cache.hpp"
 #include "cli/progress.hpp"
-#include "comm/agreement.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/loader.hpp"
 
@@ -55,8 +55,8 @@ LoadRun run_variant(const std::shared_ptr<Communicator>& comm, const LoadOptions
   });
   return {.variant = variant.name,
           .explain = broadcast_text(*comm, loader.explain(), 0),
-          .times = from_all(*comm, times),
-          .ranks = from_all(*comm, statistics)};
+          .times = gather_all(*comm, times),
+          .ranks = gather_all(*comm, statistics)};
 }
 
 }  // namespace

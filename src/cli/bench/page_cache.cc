@@ -10,6 +10,7 @@
 #include <fstream>
 #include <vector>
 
+#include "comm/values.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 #include "format/convention/database_list.hpp"
@@ -52,7 +53,7 @@ PageCache::PageCache(Communicator& comm, const Layout& layout, std::vector<std::
                      bool cold)
     : comm_(&comm), files_(std::move(files)), cold_(cold), fills_(!cold && layout.leads_node()) {
   if (!cold_) return;
-  const auto kernels = from_all(comm, kernel_name());
+  const auto kernels = gather_all(comm, kernel_name());
   const auto first = std::ranges::find(kernels, kernel_name());
   drops_ = first - kernels.begin() == comm.rank();
   collectively(comm, [&] {

@@ -13,7 +13,7 @@
 #include "cli/mpi_main.hpp"
 #include "cli/named_choice.hpp"
 #include "cli/output.hpp"
-#include "comm/agreement.hpp"
+#include "comm/values.hpp"
 #include "core/number_text.hpp"
 
 namespace forebay::bench {

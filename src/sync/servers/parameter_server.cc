@@ -6,8 +6,8 @@
 #include <exception>
 #include <utility>
 
-#include "comm/agreement.hpp"
 #include "comm/messages.hpp"
+#include "comm/node_groups.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -51,10 +51,12 @@ std::string settings(const ParameterServerOptions& options, std::size_t paramete
 }
 
 std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLevel level) {
-  RankPlace mine{.node = comm.rank()};
-  share_value(node, mine.node);
-  if (level == ProxyLevel::numa) mine.domain = numa_node_of_this_process();
-  return gather_all(comm, mine);
+  const std::vector<int> nodes = find_nodes(comm, node).first;
+  const auto domains =
+      gather_all(comm, level == ProxyLevel::numa ? numa_node_of_this_process() : -1);
+  std::vector<RankPlace> places;
+  for (std::size_t i = 0; i < nodes.size(); ++i) places.push_back({nodes[i], domains[i]});
+  return places;
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/train/trainer/quadrants.hpp"
 #include "tests/train/trainer/training_runs.hpp"
-#include "train/report.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {

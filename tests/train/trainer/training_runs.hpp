@@ -14,7 +14,6 @@
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "tests/train/trainer/quadrants.hpp"
-#include "train/report.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay::test {

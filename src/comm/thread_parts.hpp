@@ -1,15 +1,36 @@
-// RemoteMemory for ranks as threads: all of it lies in this process, but other nodes' only a reader
-// may see.
+// What ranks as threads, and a process alone, have in the place of MPI's files and windows.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
+#include "comm/common_file.hpp"
 #include "comm/remote_memory.hpp"
+#include "forebay/communicator.hpp"
+#include "forebay/storage.hpp"
 
 namespace forebay {
 
+/// Plain reads, between which the ranks wait for each other as MPI's might.
+class ThreadFile final : public CommonFile {
+ public:
+  /// `comm` belongs to this object alone.
+  ThreadFile(std::shared_ptr<Communicator> comm, const std::string& path)
+      : comm_(std::move(comm)), file_(open_file(path, Engine::pread)) {}
+
+  void read_all(std::span<const FilePiece> pieces) override;
+  /// What is behind the end of the file is left as it is.
+  std::uint64_t read(std::uint64_t offset, std::span<std::byte> into) override;
+  std::string describe() const override { return "plain reads in the place of MPI-IO"; }
+
+ private:
+  std::shared_ptr<Communicator> comm_;
+  std::shared_ptr<const File> file_;
+};
+
+/// All of it lies in this process, but other nodes' only a reader may see.
 class ThreadRemoteMemory final : public RemoteMemory {
  public:
   using Part = std::shared_ptr<std::vector<std::byte>>;

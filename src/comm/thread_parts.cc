@@ -1,7 +1,8 @@
-#include "comm/thread_remote_memory.hpp"
+#include "comm/thread_parts.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace forebay {
@@ -41,6 +42,25 @@ bool ThreadRemoteMemory::several_nodes() const {
 
 std::unique_ptr<RemoteReader> ThreadRemoteMemory::make_reader(Transport, std::string&) {
   return std::make_unique<CopyingReader>(parts_);
+}
+
+// As with MPI, an error keeps nobody from what the others wait for.
+void ThreadFile::read_all(std::span<const FilePiece> pieces) {
+  std::exception_ptr failed;
+  try {
+    for (const FilePiece& piece : pieces) read(piece.offset, piece.into);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  comm_->barrier();
+  if (failed) std::rethrow_exception(failed);
+}
+
+std::uint64_t ThreadFile::read(std::uint64_t offset, std::span<std::byte> into) {
+  const std::uint64_t size = file_->size();
+  const std::uint64_t count = std::min<std::uint64_t>(into.size(), size - std::min(offset, size));
+  if (count > 0) file_->read(offset, into.first(count));
+  return count;
 }
 
 }  // namespace forebay
