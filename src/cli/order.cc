@@ -17,7 +17,7 @@
 #include "format/convention/database_set.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_names.hpp"
 
@@ -48,9 +48,9 @@ struct DatasetSize {
 };
 
 DatasetSize size_of_dataset(const std::string& name) {
-  if (!recognize_samples(name).empty()) {
-    const auto source = open_samples(name, {});
-    return {source->entries(), static_cast<double>(source->sample_bytes())};
+  if (!recognise_files(name).empty()) {
+    const auto source = open_data_set(name, {});
+    return {source->facts().entries, static_cast<double>(source->facts().sample_bytes)};
   }
   if (!convention::needs_no_map(name, {})) {
     const convention::DatabaseSet set(name, {.hold = false});

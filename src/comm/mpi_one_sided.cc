@@ -114,8 +114,9 @@ void MpiOneSidedReader::finish(const WaitPolicy& policy) {
   }
 }
 
-// MPI knows no way to take a read back, but when it was another rank that has failed, what was asked
-// for mostly comes: only where it does not, may MPI still write there at the end of the process.
+// MPI knows no way to take a read back, but when it was another rank that has failed, what was
+// asked for mostly comes: only where it does not, may MPI still write there at the end of the
+// process.
 void MpiOneSidedReader::give_up() {
   broken_ = true;
   try {

@@ -15,7 +15,7 @@
 #include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
 #include "format/lmdb/dataset_path.hpp"
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -40,7 +40,7 @@ void drop_caches() {
 }  // namespace
 
 std::vector<std::string> files_of(const std::string& dataset) {
-  if (!recognize_samples(dataset).empty()) return find_dataset_files(dataset).files;
+  if (!recognise_files(dataset).empty()) return find_dataset_files(dataset).files;
   std::vector<std::string> files;
   for (const std::string& database : convention::all_databases(dataset)) {
     files.push_back(lmdb::resolve_dataset_path(database).data_file);

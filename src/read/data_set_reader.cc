@@ -1,4 +1,4 @@
-#include "read/sample_set_reader.hpp"
+#include "read/data_set_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -21,43 +21,46 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Whether all samples have one field, which has to be decoded.
-bool is_one_decoded_field(const SampleSource& source) {
-  return source.schema().fields.size() == 1 &&
-         std::ranges::none_of(source.parts(), [](const SamplePart& part) {
-           return part.fields[0].storage->in_place();
-         });
+/// Copies `key` to the begin of `room`, which becomes shorter by it.
+std::span<const std::byte> put_key(std::span<const std::byte> key, std::span<std::byte>& room) {
+  if (key.empty()) return {};
+  std::memcpy(room.data(), key.data(), key.size());
+  const auto put = room.first(key.size());
+  room = room.subspan(key.size());
+  return put;
 }
 
-bool has_decoded_fields(const SampleSource& source) {
-  return std::ranges::any_of(source.parts(), [](const SamplePart& part) {
-    return std::ranges::any_of(part.fields,
-                               [](const PartField& field) { return !field.storage->in_place(); });
-  });
+/// Where each value begins, and the end of the last.
+std::vector<std::uint64_t> lay_out(PlanValues values, std::size_t count) {
+  std::vector<std::uint64_t> begins{0};
+  begins.reserve(count + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    begins.push_back(begins.back() + aligned(values.bytes(i)));
+  }
+  return begins;
 }
 
 }  // namespace
 
-SampleSetReader::SampleSetReader(SampleSetParts parts, ReadingList& list, Stage& stage, int root,
-                                 Turns& turns)
+DataSetReader::DataSetReader(DataSetParts parts, ReadingList& list, Stage& stage, int root,
+                             Turns& turns)
     : parts_(std::move(parts)),
-      in_place_(parts_.source->packed()),
-      scratch_is_it_(is_one_decoded_field(*parts_.source)),
-      decodes_(has_decoded_fields(*parts_.source)),
+      in_place_(parts_.data->facts().values == DataSetFacts::Values::in_file),
+      scratch_is_it_(parts_.data->facts().values == DataSetFacts::Values::in_scratch),
       pool_("fb-decode", in_place_ ? 1 : parts_.threads, parts_.placement),
       list_(list),
       stage_(stage),
       root_(root),
       turns_(turns),
-      decoded_before_(parts_.source->counters()) {}
+      decoded_before_(parts_.data->counters()) {}
 
-SampleSetReader::~SampleSetReader() {
+DataSetReader::~DataSetReader() {
   parts_.bulk->cancel();
   if (!parts_.bulk->abandoned()) return;
   for (PrivateMemory& memory : memory_) memory.abandon();
 }
 
-void SampleSetReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
+void DataSetReader::read(const WindowPart& part, const std::optional<WindowPart>& next) {
   try {
     current_ = next_ ? std::move(next_) : prepare(part);
     bring(*current_, next);
@@ -66,7 +69,7 @@ void SampleSetReader::read(const WindowPart& part, const std::optional<WindowPar
     // A file that was cut ends too early, and one that is written to does not decode: that it was
     // changed is the true cause.
     const bool of_bytes = error.kind() == ErrorKind::io || error.kind() == ErrorKind::corrupt;
-    if (of_bytes) parts_.source->check_unchanged();
+    if (of_bytes) parts_.data->check_unchanged();
     throw;
   } catch (...) {
     parts_.bulk->cancel();
@@ -75,7 +78,7 @@ void SampleSetReader::read(const WindowPart& part, const std::optional<WindowPar
 }
 
 // In the order of the files, however the samples are wanted.
-std::unique_ptr<SampleSetReader::Transfer> SampleSetReader::prepare(const WindowPart& part) {
+std::unique_ptr<DataSetReader::Transfer> DataSetReader::prepare(const WindowPart& part) {
   const std::int64_t started = now_ns();
   std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // sample, entry
   for (const SampleRun& run : list_.runs(part)) {
@@ -96,17 +99,17 @@ std::unique_ptr<SampleSetReader::Transfer> SampleSetReader::prepare(const Window
 }
 
 /// Two slices are in memory at a time, and one is decoded, where decoding is not into the stage.
-bool SampleSetReader::fits(std::uint64_t bytes, std::uint64_t scratch) const {
+bool DataSetReader::fits(std::uint64_t bytes, std::uint64_t scratch) const {
   if (in_place_) return true;
   const std::uint64_t most = parts_.private_bytes;
-  if (scratch_is_it_ || !decodes_) return bytes <= most / 2;
+  if (scratch_is_it_ || !parts_.data->facts().decodes) return bytes <= most / 2;
   return bytes <= most / 4 && scratch <= most / 2;
 }
 
-void SampleSetReader::cut(Transfer& transfer, std::size_t first, std::size_t count) {
-  SamplePlan plan = parts_.source->plan(std::span(transfer.ids).subspan(first, count));
-  std::vector<PlacedExtent> reads = place_extents(plan.extents(), parts_.gap_bytes);
-  if (fits(bytes_of(reads), plan.scratch_bytes())) {
+void DataSetReader::cut(Transfer& transfer, std::size_t first, std::size_t count) {
+  auto plan = parts_.data->plan(std::span(transfer.ids).subspan(first, count));
+  std::vector<PlacedExtent> reads = place_extents(plan->extents(), parts_.gap_bytes);
+  if (fits(bytes_of(reads), plan->scratch_bytes())) {
     transfer.slices.push_back({.first = first, .plan = std::move(plan), .reads = std::move(reads)});
     return;
   }
@@ -122,7 +125,7 @@ void SampleSetReader::cut(Transfer& transfer, std::size_t first, std::size_t cou
   cut(transfer, first + count / 2, count - count / 2);
 }
 
-void SampleSetReader::bring(Transfer& transfer, const std::optional<WindowPart>& next) {
+void DataSetReader::bring(Transfer& transfer, const std::optional<WindowPart>& next) {
   std::optional<Turns::Turn> turn(std::in_place, turns_);  // one for each part
   begin(transfer);
   std::uint64_t bytes = 0;
@@ -145,13 +148,13 @@ void SampleSetReader::bring(Transfer& transfer, const std::optional<WindowPart>&
   }
 }
 
-void SampleSetReader::begin(Transfer& transfer) {
+void DataSetReader::begin(Transfer& transfer) {
   if (std::exchange(transfer.begun, true)) return;
   if (transfer.part.phase != Phase::rest) stage_.begin(root_, transfer.part.window);
 }
 
 // What may have to wait for other roots, who may wait for this one, has to wait.
-void SampleSetReader::start_next() {
+void DataSetReader::start_next() {
   if (!next_ || next_->slices.empty() || !turns_.unlimited()) return;
   if (in_place_) {
     if (!stage_.free(next_->part.window)) return;
@@ -161,7 +164,7 @@ void SampleSetReader::start_next() {
   next_->reading = true;
 }
 
-void SampleSetReader::start(Transfer& transfer, Slice& slice) {
+void DataSetReader::start(Transfer& transfer, Slice& slice) {
   const std::int64_t started = now_ns();
   const std::uint64_t bytes = bytes_of(slice.reads);
   if (in_place_) {
@@ -170,18 +173,18 @@ void SampleSetReader::start(Transfer& transfer, Slice& slice) {
     slice.memory = memory_[half_].get(bytes);
     half_ = 1 - half_;
   }
-  slice.requests = requests_of(*parts_.source, slice.reads, slice.memory);
+  slice.requests = requests_of(*parts_.data, slice.reads, slice.memory);
   parts_.bulk->start(slice.requests);
   totals_.read_ns += now_ns() - started;
 }
 
-void SampleSetReader::finish() {
+void DataSetReader::finish() {
   const std::int64_t started = now_ns();
   parts_.bulk->finish([](std::size_t) {});
   totals_.read_ns += now_ns() - started;
 }
 
-void SampleSetReader::unpack(const Transfer& transfer, const Slice& slice) {
+void DataSetReader::unpack(const Transfer& transfer, const Slice& slice) {
   const std::int64_t started = now_ns();
   for (const PlacedExtent& read : slice.reads) {
     if (touched_.empty() || touched_.back() != read.extent.file) {
@@ -189,7 +192,7 @@ void SampleSetReader::unpack(const Transfer& transfer, const Slice& slice) {
     }
   }
   const PlacedBytes bytes(slice.reads, slice.memory);
-  const std::uint64_t scratch_bytes = slice.plan.scratch_bytes();
+  const std::uint64_t scratch_bytes = slice.plan->scratch_bytes();
   if (in_place_) {
     point_at(transfer, slice, bytes, {});
   } else if (scratch_is_it_) {
@@ -204,9 +207,9 @@ void SampleSetReader::unpack(const Transfer& transfer, const Slice& slice) {
   totals_.decode_ns += now_ns() - started;
 }
 
-void SampleSetReader::decode(const Slice& slice, const FileBytes& bytes,
-                             std::span<std::byte> scratch) {
-  pool_.run(slice.plan.units(), [&](std::size_t unit) {
+void DataSetReader::decode(const Slice& slice, const FileBytes& bytes,
+                           std::span<std::byte> scratch) {
+  pool_.run(slice.plan->units(), [&](std::size_t unit) {
     DecodeSpace space;
     {
       const std::lock_guard lock(spaces_mutex_);
@@ -215,63 +218,72 @@ void SampleSetReader::decode(const Slice& slice, const FileBytes& bytes,
         spaces_.pop_back();
       }
     }
-    slice.plan.decode(unit, bytes, scratch, space);
+    slice.plan->decode(unit, bytes, scratch, space);
     const std::lock_guard lock(spaces_mutex_);
     spaces_.push_back(std::move(space));
   });
 }
 
-void SampleSetReader::point_at(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
-                               std::span<const std::byte> scratch) {
-  for (std::size_t i = 0; i < slice.plan.size(); ++i) {
-    const auto first_field = slice.plan.value(i, 0, bytes, scratch);
+/// Room in the stage for what the samples are called, which lies apart from values.
+std::span<std::byte> DataSetReader::take_keys(const Transfer& transfer, const Slice& slice) {
+  if (!parts_.data->facts().named) return {};
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < slice.plan->size(); ++i) {
+    bytes += parts_.data->key(transfer.ids[slice.first + i]).size();
+  }
+  return stage_.take(root_, transfer.part.window, bytes);
+}
+
+void DataSetReader::point_at(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
+                             std::span<const std::byte> scratch) {
+  const PlanValues values(*parts_.data, *slice.plan, bytes, scratch);
+  std::span<std::byte> keys = take_keys(transfer, slice);
+  for (std::size_t i = 0; i < slice.plan->size(); ++i) {
     const std::size_t at = slice.first + i;
-    stage_.place(transfer.part.window, transfer.entries[at], transfer.ids[at], {},
-                 {first_field.data(), parts_.source->sample_bytes()});
+    stage_.place(transfer.part.window, transfer.entries[at], transfer.ids[at],
+                 put_key(parts_.data->key(transfer.ids[at]), keys), values.in_place(i));
   }
 }
 
-void SampleSetReader::assemble(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
-                               std::span<const std::byte> scratch) {
-  const std::uint64_t sample_bytes = parts_.source->sample_bytes();
-  const std::uint64_t stride = aligned(sample_bytes);
-  const std::size_t count = slice.plan.size();
+void DataSetReader::assemble(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
+                             std::span<const std::byte> scratch) {
+  const std::size_t count = slice.plan->size();
   const std::uint64_t window = transfer.part.window;
-  const auto values = stage_.take(root_, window, count * stride);
-  const auto copy = [&](std::size_t i) {
-    std::byte* to = values.data() + i * stride;
-    for (std::size_t f = 0; f < parts_.source->schema().fields.size(); ++f) {
-      const auto field = slice.plan.value(i, f, bytes, scratch);
-      if (!field.empty()) std::memcpy(to, field.data(), field.size());
-      to += field.size();
+  const std::vector<std::uint64_t> begins =
+      lay_out({*parts_.data, *slice.plan, bytes, scratch}, count);
+  const auto room = stage_.take(root_, window, begins.back());
+  const auto blocks = std::min<std::size_t>(count, begins.back() / kCopiedBytes + 1);
+  std::vector<std::uint64_t> lengths(count);
+  pool_.run(blocks, [&](std::size_t block) {
+    PlanValues values(*parts_.data, *slice.plan, bytes, scratch);
+    for (std::size_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
+      lengths[i] = values.bytes(i);
+      values.write(i, room.subspan(begins[i], lengths[i]));
     }
-  };
-  const std::size_t step = std::max<std::size_t>(1, kCopiedBytes / stride);
-  pool_.run((count + step - 1) / step, [&](std::size_t block) {
-    const std::size_t end = std::min(count, (block + 1) * step);
-    for (std::size_t i = block * step; i < end; ++i) copy(i);
   });
+  std::span<std::byte> keys = take_keys(transfer, slice);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = slice.first + i;
-    stage_.place(window, transfer.entries[at], transfer.ids[at], {},
-                 values.subspan(i * stride, sample_bytes));
+    stage_.place(window, transfer.entries[at], transfer.ids[at],
+                 put_key(parts_.data->key(transfer.ids[at]), keys),
+                 room.subspan(begins[i], lengths[i]));
   }
 }
 
-void SampleSetReader::check_unchanged() {
+void DataSetReader::check_unchanged() {
   std::ranges::sort(touched_);
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (const std::uint32_t file : touched_) parts_.source->check_unchanged(file);
+  for (const std::uint32_t file : touched_) parts_.data->check_unchanged(file);
   touched_.clear();
 }
 
-ReadTotals SampleSetReader::totals() const {
+ReadTotals DataSetReader::totals() const {
   ReadTotals totals = totals_;
   totals.turn_seconds = turns_.waited_seconds();
   const BulkCounters bulk = parts_.bulk->counters();
   totals.source.requests = bulk.requests;
   totals.source.bytes_requested = bulk.bytes;
-  const DecodeCounters decoded = parts_.source->counters();
+  const DecodeCounters decoded = parts_.data->counters();
   totals.chunks_decoded = decoded.chunks - decoded_before_.chunks;
   totals.bytes_decoded = decoded.bytes_decoded - decoded_before_.bytes_decoded;
   return totals;

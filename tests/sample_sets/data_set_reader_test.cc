@@ -1,6 +1,6 @@
 // Roots that read files with fields, at the level of readers: where values lie, and files that
 // fail.
-#include "read/sample_set_reader.hpp"
+#include "read/data_set_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,14 +39,14 @@ class Records {
   std::string path() const { return folder_.file("records.bin"); }
   const std::vector<OracleRecord>& records() const { return records_; }
 
-  std::unique_ptr<SampleSource> open(std::shared_ptr<const File> file) const {
+  std::unique_ptr<DataSet> open(std::shared_ptr<const File> file) const {
     return raw::open_raw(path(), {std::move(file)}, {}, "raw",
                          {.schema = swapped_ ? "x:u16[500]" : "x:u8[1000]",
                           .header_bytes = 0,
                           .record_bytes = 0,
                           .big_endian = swapped_});
   }
-  std::unique_ptr<SampleSource> open() const { return open(open_file(path(), Engine::pread)); }
+  std::unique_ptr<DataSet> open() const { return open(open_file(path(), Engine::pread)); }
 
  private:
   TemporaryFolder folder_;
@@ -55,22 +55,22 @@ class Records {
 };
 
 /// Starts `rank` where it is a root; `source` outlives it.
-void start_reading(ReadingRank& rank, const SampleSource& source,
+void start_reading(ReadingRank& rank, const DataSet& source,
                    std::uint64_t private_bytes = 1 << 20) {
   if (!rank.is_root()) return;
-  rank.start(std::make_shared<int>(), source.path(), [&](const ReadingRank::Root& root) {
-    SampleSetParts parts{
-        .source = &source,
+  rank.start(std::make_shared<int>(), source.facts().path, [&](const ReadingRank::Root& root) {
+    DataSetParts parts{
+        .data = &source,
         .bulk = make_bulk_reader(source.whole(), Engine::pread, {.depth = 2, .stop = root.stop}),
         .gap_bytes = 0,
         .private_bytes = private_bytes,
         .threads = 2};
-    return std::make_unique<SampleSetReader>(std::move(parts), root.list, root.stage, root.number,
-                                             root.turns);
+    return std::make_unique<DataSetReader>(std::move(parts), root.list, root.stage, root.number,
+                                           root.turns);
   });
 }
 
-TEST(SampleSetReader, BringsWhatTheFilesHold) {
+TEST(DataSetReader, BringsWhatTheFilesHold) {
   for (const bool swapped : {false, true}) {
     const Records data(swapped);
     const auto source = data.open();
@@ -87,7 +87,7 @@ TEST(SampleSetReader, BringsWhatTheFilesHold) {
   }
 }
 
-TEST(SampleSetReader, ReadsAheadWithinLittleMemory) {
+TEST(DataSetReader, ReadsAheadWithinLittleMemory) {
   const Records data(true);
   const auto source = data.open();
   const ReadingPlan plan{.entries = kRows, .batch = 10, .coalesce = 4, .iterations = 40};
@@ -99,7 +99,7 @@ TEST(SampleSetReader, ReadsAheadWithinLittleMemory) {
   });
 }
 
-TEST(SampleSetReader, AReadThatFailsEndsAllRanksWithItsPlace) {
+TEST(DataSetReader, AReadThatFailsEndsAllRanksWithItsPlace) {
   const Records data(false);
   const auto failing = std::make_shared<FailingFile>(open_file(data.path(), Engine::pread));
   const auto source = data.open(failing);

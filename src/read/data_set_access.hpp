@@ -1,22 +1,24 @@
-// Files with fields behind DataAccess: HDF5, raw records, CIFAR-10, .npy. Nothing has to be
-// located.
+// A DataSet behind DataAccess: any format but LMDB. Nothing has to be located.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "read/data_access.hpp"
 
 namespace forebay {
 
-/// What `options` say of how files with fields are opened.
-SampleOptions sample_options(const LoaderOptions& options);
+/// What `options` say of how such files are opened.
+FormatOptions format_options(const LoaderOptions& options);
 
-class SampleSetAccess final : public DataAccess {
+/// How the values of such data are decoded, given what the user says. Throws usage.
+CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted);
+
+class DataSetAccess final : public DataAccess {
  public:
-  /// `format` as SampleOptions::format.
-  SampleSetAccess(std::string path, const LoaderOptions& options, std::string format)
+  /// `format` as FormatOptions::format.
+  DataSetAccess(std::string path, const LoaderOptions& options, std::string format)
       : path_(std::move(path)), options_(options), format_(std::move(format)) {}
 
   void open(ReadSetup& setup, std::stop_token stop) override;
@@ -38,7 +40,7 @@ class SampleSetAccess final : public DataAccess {
   std::string path_;
   LoaderOptions options_;
   std::string format_;
-  std::unique_ptr<SampleSource> source_;
+  std::unique_ptr<DataSet> data_;
   std::unique_ptr<BulkReader> bulk_;  ///< until the reader takes it
 };
 

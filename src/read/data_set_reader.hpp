@@ -1,13 +1,13 @@
-// Samples of fields into the stage, each as one value: its fields one behind the other.
+// Samples of any data set into the stage, each as one value: see format/data_set.hpp.
 //
-//   plan      which bytes the samples of a part need, each once    SampleSource::plan
+//   plan      which bytes the samples of a part need, each once    DataSet::plan
 //   read      in few large requests                                BulkReader
 //
 // Where samples lie in their file as they are delivered, they are read straight into the stage and
 // entries point at them. Else bytes are read into memory of the reader's own, and
 //
-//   decode    chunks are decoded, numbers get this machine's byte order      } by several threads
-//   assemble  the fields of each sample are copied to their place            }
+//   decode    what cannot be used as it lies in the file                      } by several threads
+//   assemble  the parts of each sample are copied to their place             }
 //
 // A part whose bytes do not fit into that memory is brought in slices, by sample. Slices alternate
 // between two halves of the memory, so that one is on its way while the one before is unpacked,
@@ -34,9 +34,9 @@
 
 namespace forebay {
 
-struct SampleSetParts {
-  const SampleSource* source = nullptr;
-  std::unique_ptr<BulkReader> bulk;  ///< of source->whole()
+struct DataSetParts {
+  const DataSet* data = nullptr;
+  std::unique_ptr<BulkReader> bulk;  ///< of data->whole()
   std::uint64_t gap_bytes = 0;
   std::uint64_t private_bytes = 0;  ///< memory for what is read and decoded beside the stage
   unsigned threads = 1;             ///< that decode, the reading thread among them
@@ -44,10 +44,10 @@ struct SampleSetParts {
 };
 
 /// All references must outlive it.
-class SampleSetReader final : public PieceReader {
+class DataSetReader final : public PieceReader {
  public:
-  SampleSetReader(SampleSetParts parts, ReadingList& list, Stage& stage, int root, Turns& turns);
-  ~SampleSetReader() override;
+  DataSetReader(DataSetParts parts, ReadingList& list, Stage& stage, int root, Turns& turns);
+  ~DataSetReader() override;
 
   void read(const WindowPart& part, const std::optional<WindowPart>& next) override;
   void check_unchanged() override;
@@ -59,7 +59,7 @@ class SampleSetReader final : public PieceReader {
   /// Consecutive samples of a part, and the bytes that they need.
   struct Slice {
     std::size_t first = 0;  ///< of Transfer::ids
-    SamplePlan plan;
+    std::unique_ptr<const Plan> plan;
     std::vector<PlacedExtent> reads;
     std::span<std::byte> memory = {};
     std::vector<ReadRequest> requests = {};
@@ -86,6 +86,7 @@ class SampleSetReader final : public PieceReader {
                 std::span<const std::byte> scratch);
   void assemble(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
                 std::span<const std::byte> scratch);
+  std::span<std::byte> take_keys(const Transfer& transfer, const Slice& slice);
   void decode(const Slice& slice, const FileBytes& bytes, std::span<std::byte> scratch);
 
   // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.
@@ -94,10 +95,9 @@ class SampleSetReader final : public PieceReader {
   std::array<PrivateMemory, 2> memory_;
   std::size_t half_ = 0;  ///< of memory_, for the next slice
   PrivateMemory scratch_;
-  SampleSetParts parts_;
+  DataSetParts parts_;
   const bool in_place_;       ///< samples are read straight into the stage
-  const bool scratch_is_it_;  ///< what decoding writes is what is delivered: one field
-  const bool decodes_;        ///< some field
+  const bool scratch_is_it_;  ///< what decoding writes is what is delivered
   WorkerPool pool_;
   std::mutex spaces_mutex_;
   std::vector<DecodeSpace> spaces_;  ///< those that no thread uses
