@@ -203,7 +203,7 @@ struct LoaderOptions {
   std::uint64_t header_bytes = 0;
   std::uint64_t record_bytes = 0;
   bool big_endian = false;
-  /// How stored values are decoded: auto, datum, image, raw, bytes.
+  /// How stored values are decoded: auto, datum, image, raw, number, bytes.
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;

@@ -32,7 +32,7 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
                  "their fields")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
-      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}) |
+      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |
               CLI::Validator(
                   [](std::string& text) {
                     return text.find('=') == std::string::npos ? "no list of PART=CODEC" : "";

@@ -1,6 +1,7 @@
 #include "cli/verify_samples.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -92,6 +93,12 @@ Outcome check_all(const DataSet& data, Engine engine, std::uint64_t max_faults) 
   return outcome;
 }
 
+/// What a sample is made of.
+std::string shape_of(const DataSetFacts& facts) {
+  if (!facts.schema.fields.empty()) return to_string(facts.schema);
+  return facts.parts.empty() ? "any size" : fmt::format("{}", fmt::join(facts.parts, ", "));
+}
+
 Json to_json(const DataSet& data, const Outcome& outcome) {
   Json faults = Json::array();
   for (const Fault& fault : outcome.faults) {
@@ -117,7 +124,7 @@ void print_outcome(const DataSet& data, const Outcome& outcome) {
                human_count(outcome.fault_count - outcome.faults.size()));
   }
   fmt::print("{}: {} samples of {} checked in {:.1f} s: {}\n", data.facts().path,
-             human_count(outcome.samples), to_string(data.facts().schema), outcome.seconds,
+             human_count(outcome.samples), shape_of(data.facts()), outcome.seconds,
              outcome.fault_count == 0 ? "sound" : human_count(outcome.fault_count) + " damaged");
 }
 

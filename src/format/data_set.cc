@@ -105,6 +105,10 @@ void DataSet::require_ids(std::span<const std::uint64_t> ids) const {
   }
 }
 
+std::string DataSet::digest_of(std::span<const std::byte> bytes) {
+  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
 std::string DataSet::ends_digest(std::span<const std::byte> more) const {
   Digest digest;
   for (std::size_t file = 0; file < files_.size(); ++file) {

@@ -129,17 +129,24 @@ struct DataSetFacts {
   Schema schema = {};
   /// Of samples that are several parts of any size: their names.
   std::vector<std::string> parts = {};
+  /// A codec for each part (CodecOptions::codec), where the user says none; empty: auto.
+  std::vector<std::string> codecs = {};
   std::vector<StoredPart> stored = {};  ///< a part or field
   std::uint64_t sample_bytes = 0;       ///< of every value; where they differ, the mean
   std::uint64_t value_bytes = 0;        ///< of all values; saturated
   std::uint64_t together = 1;           ///< so many samples are decoded together, at most
   Values values = Values::in_file;
-  bool decodes = false;  ///< some parts have to be decoded
-  bool named = false;    ///< samples have keys
+  bool decodes = false;         ///< some parts have to be decoded
+  bool named = false;           ///< samples have keys
+  std::uint64_t key_bytes = 0;  ///< of all keys
   /// Samples of each of the files; empty where a sample is spread over several.
   std::vector<std::uint64_t> of_files = {};
   /// Identity of the content; one line, the same on every platform.
   std::string fingerprint = {};
+  /// Names of what labels number, where the format numbers them.
+  std::vector<std::string> labels = {};
+  /// What a user has to hear once: what was left out or guessed, and how to change it.
+  std::vector<std::string> notes = {};
 
   /// How many spans Plan::part() tells of a sample.
   std::size_t part_count() const {
@@ -181,6 +188,7 @@ class DataSet {
   DataSet(std::string path, std::string format, DataFiles files);
 
   void require_ids(std::span<const std::uint64_t> ids) const;
+  static std::string digest_of(std::span<const std::byte> bytes);
   /// Of the first and last bytes of every file as they are now, and of `more`.
   std::string ends_digest(std::span<const std::byte> more) const;
 

@@ -8,9 +8,11 @@
 #include <mutex>
 
 #include "forebay/error.hpp"
+#include "format/folder/folder.hpp"
 #include "format/hdf5/open_hdf5.hpp"
 #include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
+#include "format/tar/tar.hpp"
 #include "storage/file_pool.hpp"
 #include "storage/url.hpp"
 
@@ -21,7 +23,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<Format> formats = {raw::npy_format(), hdf5::hdf5_format(), raw::cifar10_format(),
-                                 raw::raw_format()};
+                                 raw::raw_format(), tar::tar_format(),   folder::folder_format()};
 };
 
 Registry& registry() {

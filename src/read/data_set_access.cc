@@ -17,6 +17,8 @@ namespace {
 
 // More threads than that wait for each other's memory, not for work.
 constexpr unsigned kMostDecodeThreads = 8;
+// Between samples of different sizes, in the stage.
+constexpr std::uint64_t kApartBytes = 64;
 
 }  // namespace
 
@@ -29,10 +31,18 @@ FormatOptions format_options(const LoaderOptions& options) {
           .big_endian = options.big_endian};
 }
 
+void tell_notes(const DataSetFacts& facts) {
+  for (const std::string& note : facts.notes) log(LogLevel::warning, "{}: {}", facts.path, note);
+}
+
 CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
   if (facts.schema.fields.empty()) {
-    if (facts.parts.empty()) return wanted;
-    return {.codec = parts_codec_text(facts.parts, wanted.codec), .schema = wanted.schema};
+    if (!facts.parts.empty()) {
+      return {.codec = parts_codec_text(facts.parts, wanted.codec, facts.codecs),
+              .schema = wanted.schema};
+    }
+    const bool known = wanted.codec == "auto" && wanted.schema.empty() && !facts.codecs.empty();
+    return {.codec = known ? facts.codecs[0] : wanted.codec, .schema = wanted.schema};
   }
   if (wanted.codec == "bytes") return {.codec = "bytes", .schema = {}};
   if (wanted.codec == "auto" || wanted.codec == "raw") {
@@ -76,6 +86,8 @@ DataFacts DataSetAccess::facts() const {
                   .files = {},
                   .parts = known.parts,
                   .fingerprint = known.fingerprint};
+  // Samples of any size lie apart in the stage, with their names.
+  if (known.named) facts.stored_bytes += known.key_bytes + known.entries * kApartBytes;
   if (known.of_files.size() < 2) return facts;
   std::uint64_t first = 0;
   for (const std::uint64_t samples : known.of_files) {
@@ -128,6 +140,10 @@ std::optional<ReadOutline> DataSetAccess::outline(std::span<const SampleRun> run
     outline.largest_read = std::max(outline.largest_read, read.extent.length);
   }
   return outline;
+}
+
+void DataSetAccess::locate(const ReadSetup&, const LocatingRanks& ranks) {
+  if (ranks.world.rank() == 0) tell_notes(data_->facts());
 }
 
 std::string DataSetAccess::describe() const {

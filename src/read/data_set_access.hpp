@@ -12,6 +12,8 @@ namespace forebay {
 /// What `options` say of how such files are opened.
 FormatOptions format_options(const LoaderOptions& options);
 
+/// Warns of what the user has to hear of the data set once.
+void tell_notes(const DataSetFacts& facts);
 /// How the values of such data are decoded, given what the user says. Throws usage.
 CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted);
 
@@ -34,7 +36,8 @@ class DataSetAccess final : public DataAccess {
                                      std::uint64_t gap_bytes) override;
   std::string describe() const override;
   std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) override;
-  void locate(const ReadSetup&, const LocatingRanks&) override {}
+  /// Nothing is left to locate: says what the user has to know, once.
+  void locate(const ReadSetup&, const LocatingRanks& ranks) override;
 
  private:
   std::string path_;

@@ -37,6 +37,7 @@ class DataSetStore final : public SampleStore {
     } else {
       info["schema"] = to_string(facts.schema);
     }
+    if (!facts.labels.empty()) info["labels"] = facts.labels;
     info["sample_bytes"] = facts.sample_bytes;
     info["files"] = files;
     info["stored_bytes"] = data_->stored_bytes();
@@ -105,6 +106,7 @@ std::unique_ptr<SampleStore> open_data_set_store(const std::string& dataset,
   FormatOptions how = format_options(options);
   how.format = format;
   auto data = open_data_set(dataset, how);
+  tell_notes(data->facts());
   CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
   return std::make_unique<DataSetStore>(std::move(data), std::move(codec));
 }
