@@ -2,6 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "forebay/options.hpp"
 
@@ -19,5 +22,8 @@ void add_format_flags(CLI::App& command, LoaderOptions& options);
 /// Likewise --order, --seed, ...
 void add_order_flags(CLI::App& command, LoaderOptions& options,
                      const std::vector<std::string_view>& leave_out = {});
+
+/// An option that was called `former`: who gives it gets a usage error that says what it is `now`.
+void add_former_name(CLI::App& command, const std::string& former, const std::string& now);
 
 }  // namespace forebay

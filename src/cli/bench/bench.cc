@@ -84,7 +84,8 @@ void add_read_flags(CLI::App& command, ReadOptions& options) {
                      "can read the data set)");
   command.add_option("--repetitions", options.repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--seed", options.seed, "Seed of the order of the runs (default 1)");
+  command.add_option("--run-seed", options.seed, "Seed of the order of the runs (default 1)");
+  add_former_name(command, "--seed", "--run-seed");
   command.add_flag("--cold", options.cold, "Drop the page cache before each run; needs root");
   command
       .add_option("--compute", options.compute,
@@ -124,7 +125,8 @@ void add_load_flags(CLI::App& command, LoadOptions& options) {
       "(default: the options given, alone)");
   command.add_option("--repetitions", options.repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--bench-seed", options.seed, "Seed of the order of the runs (default 1)");
+  command.add_option("--run-seed", options.seed, "Seed of the order of the runs (default 1)");
+  add_former_name(command, "--bench-seed", "--run-seed");
   command.add_flag("--cold", options.cold, "Drop the page cache before each run; needs root");
   command
       .add_option_function<std::string>(

@@ -10,6 +10,7 @@
 #include "cli/bench/sync_bench.hpp"
 #include "cli/bench/sync_results.hpp"
 #include "cli/bench/write_results.hpp"
+#include "cli/loader_flags.hpp"
 #include "cli/mpi_main.hpp"
 #include "cli/named_choice.hpp"
 #include "cli/output.hpp"
@@ -160,7 +161,8 @@ void add_sync_command(CLI::App& bench) {
   add_engine_flags(*command, *options);
   command->add_option("--repetitions", options->repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--seed", options->seed, "Seed of the order of the runs (default 1)");
+  command->add_option("--run-seed", options->seed, "Seed of the order of the runs (default 1)");
+  add_former_name(*command, "--seed", "--run-seed");
   command->add_option("--json", options->json,
                       "Write every run with its figures to this file (-: standard output)");
   command->add_flag("--operations", options->operations,
