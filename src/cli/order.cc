@@ -9,9 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/loader_flags.hpp"
 #include "cli/order/order_report.hpp"
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
@@ -21,6 +19,8 @@
 #include "format/open_samples.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_names.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/variant.hpp"
-#include "cli/loader_flags.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "measure/comparison.hpp"
+#include "program/flags.hpp"
 #include "train/net_catalog.hpp"
 
 namespace forebay {

@@ -1,4 +1,4 @@
-#include "cli/loader_flags.hpp"
+#include "program/flags.hpp"
 
 #include <algorithm>
 #include <string>
