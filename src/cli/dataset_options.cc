@@ -2,11 +2,10 @@
 
 #include <map>
 
-#include "cli/loader_flags.hpp"
-#include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/registry.hpp"
+#include "program/flags.hpp"
 #include "read/data_set_access.hpp"
 #include "storage/url.hpp"
 

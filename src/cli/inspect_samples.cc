@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "format/sample_reader.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

@@ -9,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/at_file.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "format/sample_reader.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
@@ -102,7 +103,7 @@ PlainRun PlainRead::run(int readers) {
     part.bytes = bytes;
   });
   PlainRun run{.readers = readers};
-  for (const Part& of_rank : from_all(*comm_, part)) {
+  for (const Part& of_rank : gather_all(*comm_, part)) {
     run.bytes += of_rank.bytes;
     run.seconds = std::max(run.seconds, of_rank.seconds);
   }

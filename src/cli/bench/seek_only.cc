@@ -1,9 +1,10 @@
 #include "cli/bench/seek_only.hpp"
 
-#include "cli/bench/layout.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/process_usage.hpp"
 #include "forebay/order.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -36,7 +37,7 @@ std::vector<SeekRun> run_seek_only(Communicator& comm, PageCache& cache,
         const StridedOrder order(source->entries(), comm.size(), options.batch);
         seek_all(*source, order, options.iterations, mine);
       });
-      for (const SeekRun& run : from_all(comm, mine)) all.push_back(run);
+      for (const SeekRun& run : gather_all(comm, mine)) all.push_back(run);
     }
   }
   return all;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cli/bench/layout.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -49,7 +50,7 @@ StrategyRun run_strategy(const std::shared_ptr<Communicator>& comm, const std::s
     mine.statistics = loader.statistics();
   });
   StrategyRun run{.explain = loader.explain(), .coalesce = loader.order().coalesce()};
-  for (const RankRun& rank : from_all(*comm, mine)) {
+  for (const RankRun& rank : gather_all(*comm, mine)) {
     run.seconds = std::max(run.seconds, rank.seconds);
     run.ranks.push_back(rank.statistics);
   }

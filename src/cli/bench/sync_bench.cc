@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <random>
 
-#include "cli/progress.hpp"
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -61,7 +62,7 @@ SyncRun run_way(const std::shared_ptr<Communicator>& comm, const SyncBenchOption
   return {.way = name,
           .explain = broadcast_text(*comm, sync->explain(), 0),
           .cores = broadcast_text(*comm, cores.explain(), 0),
-          .ranks = from_all(*comm, mine)};
+          .ranks = gather_all(*comm, mine)};
 }
 
 void require_once(const std::vector<std::string>& words) {

@@ -2,8 +2,9 @@
 
 #include <xxhash.h>
 
-#include "cli/bench/layout.hpp"
+#include "comm/values.hpp"
 #include "forebay/loader.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -73,7 +74,7 @@ Verification::Digest Verification::digest_of(const LoaderOptions& options) const
     }
   });
   Digest all{.coalesce = loader.order().coalesce()};
-  for (const Digest& rank : from_all(*comm_, mine)) {
+  for (const Digest& rank : gather_all(*comm_, mine)) {
     all.value += rank.value;
     all.samples += rank.samples;
     all.speculation.add(rank.speculation);

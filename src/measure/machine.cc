@@ -1,4 +1,4 @@
-#include "cli/bench/page_cache.hpp"
+#include "measure/machine.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <fstream>
 #include <vector>
 
+#include "comm/values.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 #include "format/convention/database_list.hpp"
@@ -39,6 +40,21 @@ void drop_caches() {
 
 }  // namespace
 
+Layout find_layout(Communicator& comm) {
+  Layout layout;
+  layout.node = comm.split_by_node();
+  int leader = comm.rank();
+  share_value(*layout.node, leader);
+  std::vector<int> known;
+  for (const int of_rank : gather_all(comm, leader)) {
+    const auto found = std::ranges::find(known, of_rank);
+    layout.node_of_rank.push_back(static_cast<int>(found - known.begin()));
+    if (found == known.end()) known.push_back(of_rank);
+  }
+  layout.nodes = static_cast<int>(known.size());
+  return layout;
+}
+
 std::vector<std::string> files_of(const std::string& dataset) {
   if (!recognise_files(dataset).empty()) return find_dataset_files(dataset).files;
   std::vector<std::string> files;
@@ -52,7 +68,7 @@ PageCache::PageCache(Communicator& comm, const Layout& layout, std::vector<std::
                      bool cold)
     : comm_(&comm), files_(std::move(files)), cold_(cold), fills_(!cold && layout.leads_node()) {
   if (!cold_) return;
-  const auto kernels = from_all(comm, kernel_name());
+  const auto kernels = gather_all(comm, kernel_name());
   const auto first = std::ranges::find(kernels, kernel_name());
   drops_ = first - kernels.begin() == comm.rank();
   collectively(comm, [&] {

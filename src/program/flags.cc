@@ -1,7 +1,9 @@
-#include "cli/loader_flags.hpp"
+#include "program/flags.hpp"
 
 #include <algorithm>
 #include <string>
+
+#include "forebay/error.hpp"
 
 namespace forebay {
 
@@ -44,6 +46,18 @@ void add_format_flags(CLI::App& command, LoaderOptions& options) {
 void add_order_flags(CLI::App& command, LoaderOptions& options,
                      const std::vector<std::string_view>& leave_out) {
   add_flags(command, options, order_option_infos(), "Order", leave_out);
+}
+
+void add_former_name(CLI::App& command, const std::string& former, const std::string& now) {
+  command
+      .add_option_function<std::string>(
+          former,
+          [former, now](const std::string&) {
+            throw Error(ErrorKind::usage, former + " has another name now", "give " + now);
+          },
+          "")
+      ->expected(0, 1)
+      ->group("");  // in no help
 }
 
 }  // namespace forebay

@@ -1,4 +1,5 @@
-// The state of the page cache before each measured run.
+// The machine that runs are measured on: which ranks share a node, and what its page cache holds
+// before each run.
 //
 //   cold   every run begins with caches dropped, once per kernel (several virtual nodes may share
 //          one); only root may
@@ -8,12 +9,24 @@
 // cold in this kernel.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/bench/layout.hpp"
+#include "forebay/communicator.hpp"
 
 namespace forebay::bench {
+
+struct Layout {
+  std::shared_ptr<Communicator> node;  ///< the ranks of this node
+  std::vector<int> node_of_rank;       ///< nodes are numbered by their first rank
+  int nodes = 0;
+
+  bool leads_node() const { return node->rank() == 0; }
+};
+
+/// Collective.
+Layout find_layout(Communicator& comm);
 
 /// Those that hold the samples of `dataset`, whatever its format. Throws as opening it does.
 std::vector<std::string> files_of(const std::string& dataset);
