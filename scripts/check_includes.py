@@ -36,6 +36,7 @@ PUBLIC = {
     "options": "read", "samples": "read",
     "loader": "loader",
     "graph": "sync", "parameter_server": "sync", "sync": "sync",
+    "sync_agreement": "sync",
 }
 MAY_START_MPI = {"comm", "program", "measure", "cli", "train", "python"}
 

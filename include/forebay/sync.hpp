@@ -4,7 +4,7 @@
 //   progress thread:    agree on an order -> fuse -> transfer -> hand out -> sleep
 //   framework threads:  handle.wait()
 //
-// How ranks agree on the order of transfers is the strategy:
+// How ranks agree on the order of transfers is the strategy, a row of the table sync_ways():
 //
 //   negotiate   the baseline, as Horovod 0.16 - 0.28 works: a cycle every few milliseconds, in
 //               which ranks compare what is ready (a bit vector of known tensors; a coordinator
@@ -14,7 +14,9 @@
 //   topo        nothing is compared: the order follows from the graph of dependencies, or from
 //               what the first step has shown; the thread sleeps until a tensor comes  002 6.3.4
 //
-// Every component on its own cores (scp, 002 6.3.3) is a matter of placement and goes with any.
+// Every component on its own cores (scp, 002 6.3.3) is a matter of placement and goes with any. The
+// table has further ways, which sum by no engine: `blocking`, and `servers`
+// (forebay/parameter_server.hpp).
 //
 // Results do not depend on the strategy, but for the last bits of floating point sums, which depend
 // on how tensors are fused; `deterministic` sums every element in the order of ranks.
@@ -43,10 +45,33 @@
 
 namespace forebay {
 
-enum class SyncStrategy : std::uint8_t { negotiate, gs, nbcs, topo };
-std::string_view to_string(SyncStrategy strategy);
-/// Throws usage.
-SyncStrategy parse_sync_strategy(std::string_view text);
+class Agreement;
+struct AgreementContext;
+
+/// A way to sum gradients: a row of the table from which commands, Python, the trainer and the
+/// emulation of trainings take names, help, and what to make. See forebay/sync_agreement.hpp for
+/// how to add one.
+struct SyncWay {
+  std::string name;
+  std::string help;  ///< a few words that go on after "NAME: "
+  /// Makes what ranks agree by in a SyncEngine; collective. Empty: no engine can sum so.
+  std::function<std::unique_ptr<Agreement>(const AgreementContext&)> agree = {};
+  bool takes_graph = false;  ///< SyncEngine::use_graph() tells it the order of transfers
+  unsigned lanes = 1;        ///< transfers that are summed at the same time
+  bool has_servers = false;  ///< servers update the parameters; nothing is summed over all ranks
+  bool own_cores = false;    ///< `scp`: every component has its own cores; no row has it
+};
+
+/// Forebay's own rows. A program may append some and hand the table on.
+std::vector<SyncWay> sync_ways();
+/// The row of `ways` with this name; after "scp-" with own_cores, and "scp" is "scp-negotiate".
+/// Throws usage, listing the names there are.
+SyncWay find_sync_way(std::string_view text, std::span<const SyncWay> ways);
+SyncWay find_sync_way(std::string_view text);
+/// What find_sync_way() reads.
+std::string to_string(const SyncWay& way);
+/// The name and the help of each, for the help of a command.
+std::string describe(std::span<const SyncWay> ways);
 
 /// What wide floats are while they move between ranks. In float16, 65520 and more are infinite.
 enum class WireFormat : std::uint8_t { as_is, float16, bfloat16 };
@@ -59,7 +84,7 @@ enum class WireFormat : std::uint8_t { as_is, float16, bfloat16 };
 enum class SyncAlgorithm : std::uint8_t { automatic, mpi, direct, two_level, nccl };
 
 struct SyncOptions {
-  SyncStrategy strategy = SyncStrategy::topo;
+  SyncWay strategy = find_sync_way("topo");
   std::chrono::microseconds cycle{5000};  ///< negotiate, gs, nbcs: the shortest cycle
   unsigned gs_every = 1;                  ///< gs: cycles between two agreements on the sleep
   /// The most of one transfer; 0: no fusion. Not given: 64 MiB; topo: see plan_transfers().

@@ -44,9 +44,10 @@ class Synchronizer:
 
     Args:
         ranks: As for :class:`Loader`; needs MPI where there are several.
-        strategy: How ranks agree on the order of transfers: ``topo`` (as the first step has shown,
-            no messages after it), ``negotiate`` (as Horovod does), ``gs`` or ``nbcs``.
-        cycle_ms: ``negotiate``, ``gs``, ``nbcs``: the shortest time between two agreements.
+        strategy: How ranks agree on the order of transfers: a name in :meth:`strategies`, with
+            ``scp-`` before it for cores of its own. ``topo``: as the first step has shown, with
+            no messages after it.
+        cycle_ms: Of those that agree in cycles: the shortest time between two agreements.
         fusion_bytes: The most that is sent together; None: what suits the strategy; 0: nothing.
         wire: ``float16`` or ``bfloat16`` halve what float32 sends.
         deterministic: Whether results are bit-identical over runs.
@@ -84,6 +85,11 @@ class Synchronizer:
             placement,
         )
         close_at_exit(self)
+
+    @staticmethod
+    def strategies() -> dict[str, str]:
+        """The names that ``strategy`` may be, and what each does."""
+        return dict(_core.sync_strategies())
 
     def _engine(self) -> Any:
         if self._core is None:

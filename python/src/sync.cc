@@ -38,6 +38,13 @@ WireFormat parse_wire(const std::string& text) {
               "use one of as_is, float16, bfloat16");
 }
 
+/// The ways that an engine can sum by.
+std::vector<SyncWay> engine_ways() {
+  std::vector<SyncWay> ways = sync_ways();
+  std::erase_if(ways, [](const SyncWay& way) { return !way.agree; });
+  return ways;
+}
+
 /// Waits, looking for signals now and then.
 void wait(const SyncHandle& handle) {
   for (;;) {
@@ -187,7 +194,7 @@ std::shared_ptr<PythonSync> make_engine(const std::shared_ptr<Communicator>& com
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
   };
   const SyncOptions options{
-      .strategy = parse_sync_strategy(strategy),
+      .strategy = find_sync_way(strategy, engine_ways()),
       .cycle = std::chrono::microseconds(static_cast<std::int64_t>(cycle_ms * 1e3)),
       .fusion_bytes = fusion_bytes,
       .wire = parse_wire(wire),
@@ -263,6 +270,14 @@ void add_sync(nb::module_& module) {
       .def(
           "statistics", [](PythonSync& sync) { return figures_of(sync.engine()); },
           nb::sig("def statistics(self) -> dict[str, float]"));
+  module.def(
+      "sync_strategies",
+      [] {
+        nb::dict all;
+        for (const SyncWay& way : engine_ways()) all[way.name.c_str()] = way.help;
+        return all;
+      },
+      nb::sig("def sync_strategies() -> dict[str, str]"));
   module.def("make_sync_engine", &make_engine, nb::arg("comm"), nb::arg("strategy"),
              nb::arg("cycle_ms"), nb::arg("fusion_bytes").none(), nb::arg("wire"),
              nb::arg("deterministic"), nb::arg("stall_warning"), nb::arg("stall_limit"),

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "sync/request.hpp"
-#include "sync/transfer_line.hpp"
 
 namespace forebay {
 

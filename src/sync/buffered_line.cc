@@ -250,7 +250,7 @@ void BufferedLine::hand_out(Moving& moving) {
       moving.times.submitted_ns = part.request->submitted_ns;
       timeline_.add(part.request->tensor.name, moving.times);
     }
-    part.request->state->finish();
+    part.request->finish();
   }
 }
 

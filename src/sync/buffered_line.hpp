@@ -17,9 +17,9 @@
 #include "comm/nonblocking.hpp"
 #include "forebay/communicator.hpp"
 #include "sync/pace.hpp"
+#include "sync/request.hpp"
 #include "sync/summation.hpp"
 #include "sync/tensor_timeline.hpp"
-#include "sync/transfer_line.hpp"
 
 namespace forebay {
 

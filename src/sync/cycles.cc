@@ -30,8 +30,9 @@ std::int64_t ns(nanoseconds duration) { return duration.count(); }
 
 }  // namespace
 
-Negotiation::Cycles::Cycles(const AgreementContext& context)
+Negotiation::Cycles::Cycles(const AgreementContext& context, CycleKind kind)
     : options_(context.options),
+      kind_(kind),
       comm_(context.comm->split(0, context.comm->rank())),
       collectives_(comm_->nonblocking()),
       line_(context.line),
@@ -87,7 +88,7 @@ Agreement::Rest Negotiation::Cycles::rest_of_phase(std::int64_t now) const {
     const nanoseconds left(std::max<std::int64_t>(rest_end_ns_ - now, 0));
     return std::chrono::ceil<microseconds>(left);
   }
-  if (options_.strategy == SyncStrategy::nbcs) {
+  if (kind_ == CycleKind::nbcs) {
     return phase_ == Phase::move ? kAnyRest : kRestBetweenLooks;
   }
   if (yields_) sched_yield();
@@ -127,7 +128,7 @@ bool Negotiation::Cycles::move() {
   if (!line_.idle()) return false;
   const std::int64_t now = now_ns();
   look_for_stalls(now);
-  const bool paces = options_.strategy == SyncStrategy::gs && (cycle_ + 1) % options_.gs_every == 0;
+  const bool paces = kind_ == CycleKind::gs && (cycle_ + 1) % options_.gs_every == 0;
   const std::int64_t rest = cycle_begin_ns_ + ns(options_.cycle) - now;
   if (!paces || all_close_) {
     rest_for(rest);
@@ -162,11 +163,11 @@ void Negotiation::Cycles::end() {
   enter(Phase::rest);
   if (all_joined_) {
     join_told_ = false;
-    std::exchange(join_, nullptr)->state->finish();
+    std::exchange(join_, nullptr)->finish();
   }
   if (all_close_) {
     closed_ = true;
-    std::exchange(close_, nullptr)->state->finish();
+    std::exchange(close_, nullptr)->finish();
   }
 }
 
@@ -202,12 +203,12 @@ std::string Negotiation::Cycles::explain() const {
   const auto cycle_ms = static_cast<double>(options_.cycle.count()) / 1000;
   const std::string cycle =
       fmt::format("cycles of {} ms, {} known tensors at most", cycle_ms, options_.cache_capacity);
-  switch (options_.strategy) {
-    case SyncStrategy::gs:
+  switch (kind_) {
+    case CycleKind::gs:
       return fmt::format(
           "{}, rests agreed every {}", cycle,
           options_.gs_every == 1 ? "cycle" : fmt::format("{} cycles", options_.gs_every));
-    case SyncStrategy::nbcs:
+    case CycleKind::nbcs:
       return fmt::format("{}, waits in rests of {} us", cycle, kRestBetweenLooks.count());
     default:
       return cycle;

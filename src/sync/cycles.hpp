@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/nonblocking.hpp"
 #include "sync/agreed_operation.hpp"
 #include "sync/coordinator.hpp"
 #include "sync/negotiation.hpp"
@@ -21,7 +22,7 @@ namespace forebay {
 /// Of the progress thread, but for `queue`.
 class Negotiation::Cycles {
  public:
-  explicit Cycles(const AgreementContext& context);
+  Cycles(const AgreementContext& context, CycleKind kind);
 
   Rest step();
   bool closed() const { return closed_; }
@@ -72,6 +73,7 @@ class Negotiation::Cycles {
   void note_oversleep(std::int64_t now_ns);
 
   const SyncOptions& options_;
+  const CycleKind kind_;
   std::shared_ptr<Communicator> comm_;
   std::unique_ptr<NonblockingCollectives> collectives_;
   TransferLine& line_;

@@ -191,7 +191,7 @@ void Negotiation::Cycles::take_answer(std::vector<AgreedOperation> agreed) {
 
 void Negotiation::Cycles::fail_tensor(const AgreedOperation& agreed) {
   const auto waiting = waiting_.extract(agreed.signature.tensor.name);
-  if (!waiting.empty()) waiting.mapped().request->state->fail(parse_error(agreed.error));
+  if (!waiting.empty()) waiting.mapped().request->fail(parse_error(agreed.error));
 }
 
 void Negotiation::Cycles::start_transfers() {

@@ -9,7 +9,6 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "sync/accelerator.hpp"
-#include "sync/make_agreement.hpp"
 #include "sync/sync_options.hpp"
 
 namespace forebay {
@@ -34,7 +33,7 @@ SummationOptions summation_options(const SyncOptions& options) {
           .wire = options.wire,
           .deterministic = options.deterministic,
           .largest = std::clamp(bytes, kSmallestBuffer, kLargestBuffer),
-          .lanes = options.strategy == SyncStrategy::topo ? 2U : 1U,
+          .lanes = options.strategy.lanes,
           .device = options.device};
 }
 
@@ -50,11 +49,12 @@ SyncEngine::Implementation::Implementation(const std::shared_ptr<Communicator>& 
   failure_.emplace(comm_, comm_->split_by_node());
   line_ = std::make_unique<BufferedLine>(*comm_, summation_options(options_), options_.trace,
                                          counting_);
-  agreement_ = make_agreement(
+  agreement_ = options_.strategy.agree(
       {.options = options_, .comm = comm_, .line = *line_, .statistics = counting_, .wake = [this] {
          registration_.wake();
        }});
-  cores_ = plan_cores(*comm_, options_.placement);
+  const bool apart = options_.strategy.own_cores && options_.placement == "shared";
+  cores_ = plan_cores(*comm_, apart ? "partition" : options_.placement);
   thread_ = progress_thread(Placement::of(cores_, Component::progress));
   registration_ = thread_->add([this] { return poll(); });
 }
@@ -118,8 +118,8 @@ SyncStatistics SyncEngine::Implementation::statistics() const {
 }
 
 std::string SyncEngine::Implementation::explain() const {
-  return fmt::format("{}: {}; {}; placement: {}", to_string(options_.strategy),
-                     agreement_->explain(), line_->explain(), cores_.explain());
+  return fmt::format("{}: {}; {}; placement: {}", options_.strategy.name, agreement_->explain(),
+                     line_->explain(), cores_.explain());
 }
 
 SyncHandle SyncEngine::Implementation::start(Request request) {

@@ -16,7 +16,7 @@
 #include "comm/progress_thread.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
-#include "sync/agreement.hpp"
+#include "forebay/sync_agreement.hpp"
 #include "sync/buffered_line.hpp"
 #include "sync/common_failure.hpp"
 #include "sync/names_on_the_way.hpp"

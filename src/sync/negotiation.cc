@@ -6,8 +6,8 @@
 
 namespace forebay {
 
-Negotiation::Negotiation(const AgreementContext& context)
-    : cycles_(std::make_unique<Cycles>(context)) {}
+Negotiation::Negotiation(const AgreementContext& context, CycleKind kind)
+    : cycles_(std::make_unique<Cycles>(context, kind)) {}
 
 Negotiation::~Negotiation() = default;
 
@@ -22,7 +22,7 @@ Agreement::Rest Negotiation::step() { return cycles_->step(); }
 bool Negotiation::closed() const { return cycles_->closed(); }
 
 void Negotiation::fail(const Error& error) {
-  for (const auto& request : take_back()) request->state->fail(error);
+  for (const auto& request : take_back()) request->fail(error);
 }
 
 bool Negotiation::between_cycles() const { return cycles_->resting(); }

@@ -17,18 +17,21 @@
 // A rank that has joined says that it is ready for everything, and adds neutral elements.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sync/agreement.hpp"
+#include "forebay/sync_agreement.hpp"
 
 namespace forebay {
 
+enum class CycleKind : std::uint8_t { plain, gs, nbcs };
+
 class Negotiation final : public Agreement {
  public:
-  /// Collective. options.strategy: gs and nbcs as such, all others as `negotiate`.
-  explicit Negotiation(const AgreementContext& context);
+  /// Collective.
+  explicit Negotiation(const AgreementContext& context, CycleKind kind = CycleKind::plain);
   ~Negotiation() override;
 
   bool submit(std::shared_ptr<Request> request) override;

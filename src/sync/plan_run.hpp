@@ -15,8 +15,8 @@
 #include <set>
 #include <string>
 
+#include "forebay/sync_agreement.hpp"
 #include "sync/slots.hpp"
-#include "sync/transfer_line.hpp"
 
 namespace forebay {
 

@@ -41,6 +41,10 @@ std::uint64_t TensorSpec::bytes() const {
   return bytes;
 }
 
+void Request::finish() const { state->finish(); }
+
+void Request::fail(const Error& error) const { state->fail(error); }
+
 void SyncHandle::State::finish() { end(std::nullopt); }
 
 void SyncHandle::State::fail(const Error& error) { end(error); }

@@ -2,9 +2,7 @@
 //
 //   caller: Request{...} -> Agreement::submit -> TransferLine -> finish() or fail() -> caller wakes
 //
-// A request is written by its caller before it is submitted and only read from then on; what
-// changes is in its handle's state. Memory of `in` and `out` is the caller's, and stays as it is
-// until the handle is done: `out` is written at hand-out only, so that a transfer can be repeated.
+// The request itself is public: see forebay/sync_agreement.hpp.
 #pragma once
 
 #include <atomic>
@@ -22,14 +20,9 @@
 
 #include "forebay/error.hpp"
 #include "forebay/sync.hpp"
+#include "forebay/sync_agreement.hpp"
 
 namespace forebay {
-
-class DeviceMoment;
-
-/// `join` and `close` have no tensor; they are done when all ranks have asked for them.
-enum class SyncOperation : std::uint8_t { allreduce, broadcast, allgather, barrier, join, close };
-std::string_view to_string(SyncOperation operation);
 
 /// What a handle's copies share. Thread-safe.
 struct SyncHandle::State {
@@ -65,22 +58,6 @@ struct SyncHandle::State {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Error> error_;
-};
-
-struct Request {
-  SyncOperation operation = SyncOperation::allreduce;
-  TensorSpec tensor = {};
-  Reduction reduction = Reduction::sum;  ///< of an allreduce
-  int root = 0;                          ///< of a broadcast
-  std::span<const std::byte> in = {};
-  std::span<std::byte> out = {};
-  SyncEnd end = {};  ///< of the caller's; its state has it once it is started
-  std::shared_ptr<SyncHandle::State> state = nullptr;
-  std::int64_t submitted_ns = 0;  ///< steady clock
-  /// Of an allreduce in the memory of a device: when `in` is there. Null: in the host's.
-  std::shared_ptr<const DeviceMoment> ready = nullptr;
-
-  bool on_device() const { return ready != nullptr; }
 };
 
 /// What must be equal on all ranks; compares all but the first extent of an allgather.

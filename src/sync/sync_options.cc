@@ -10,12 +10,6 @@
 namespace forebay {
 namespace {
 
-constexpr Name<SyncStrategy> kStrategies[] = {
-    {"negotiate", SyncStrategy::negotiate},
-    {"gs", SyncStrategy::gs},
-    {"nbcs", SyncStrategy::nbcs},
-    {"topo", SyncStrategy::topo},
-};
 constexpr Name<WireFormat> kWires[] = {
     {"as_is", WireFormat::as_is},
     {"float16", WireFormat::float16},
@@ -33,6 +27,9 @@ void require(bool holds, const std::string& what, const std::string& remedy) {
 
 void check_values(const SyncOptions& options) {
   constexpr std::chrono::minutes kLongestCycle{1};
+  require(options.strategy.agree != nullptr,
+          fmt::format("'{}' is no way of an engine", options.strategy.name),
+          "choose one that sums in the background, such as topo");
   require(options.cycle.count() >= 0 && options.cycle <= kLongestCycle,
           fmt::format("a cycle of {} us", options.cycle.count()), "choose 0 to 60,000,000");
   require(options.gs_every >= 1, "rests agreed every 0 cycles", "choose 1 or more");
@@ -59,18 +56,12 @@ std::string common_text(const SyncOptions& options) {
       options.fusion_bytes ? std::to_string(*options.fusion_bytes) : "as usual";
   return fmt::format(
       "strategy {}, rests agreed every {}, fusion {}, cache {}, wire {}, algorithm {}{}",
-      to_string(options.strategy), options.gs_every, fusion, options.cache_capacity,
+      options.strategy.name, options.gs_every, fusion, options.cache_capacity,
       to_string(options.wire), to_string(options.algorithm),
       options.deterministic ? ", deterministic" : "");
 }
 
 }  // namespace
-
-std::string_view to_string(SyncStrategy strategy) { return name_of(strategy, kStrategies); }
-
-SyncStrategy parse_sync_strategy(std::string_view text) {
-  return parse_name("sync", text, kStrategies);
-}
 
 std::string_view to_string(WireFormat wire) { return name_of(wire, kWires); }
 

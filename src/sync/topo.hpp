@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "sync/agreement.hpp"
+#include "forebay/sync_agreement.hpp"
 #include "sync/graph_plans.hpp"
 #include "sync/intake.hpp"
 #include "sync/negotiation.hpp"
@@ -66,7 +66,6 @@ class Topo final : public Agreement {
 
   // Negotiating.
   Rest negotiate();
-  void send_records();
   void take_record(const Letter& letter);
   void propose(const Letter& letter);
   void take_graph();

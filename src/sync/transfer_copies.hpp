@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <span>
 
+#include "sync/request.hpp"
 #include "sync/summation.hpp"
-#include "sync/transfer_line.hpp"
 
 namespace forebay {
 

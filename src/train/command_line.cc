@@ -68,11 +68,7 @@ void add_sync_flags(CLI::App& command, TrainFlags& flags) {
   const std::string group = "Gradients";
   command
       .add_option("--sync", flags.sync,
-                  "How gradients are summed: blocking (after the backward pass), or during it by "
-                  "negotiate, gs, nbcs, topo, which differ in how ranks agree on the order of "
-                  "transfers, or scp, scp-topo: negotiate and topo with cores of their own for "
-                  "every component; or servers: each keeps and updates a part of the parameters; "
-                  "auto is topo, or blocking for one rank (default: auto)")
+                  "How gradients are summed: " + describe(flags.ways) + " (default: auto)")
       ->group(group);
   command
       .add_option("--fusion-bytes", flags.fusion,
@@ -207,7 +203,7 @@ void check(const TrainFlags& flags) {
 
 void check_servers(const TrainFlags& flags, const GradientOptions& options) {
   const bool asked = options.staleness > 0 || options.servers != 0 || !flags.proxies.empty();
-  if (options.strategy != GradientStrategy::servers) {
+  if (!options.strategy.has_servers) {
     if (!asked) return;
     throw_usage(fmt::format("--staleness, --servers or --proxies with --sync {}", flags.sync),
                 "leave them out, or choose --sync servers");
@@ -221,7 +217,7 @@ void check_servers(const TrainFlags& flags, const GradientOptions& options) {
 
 GradientOptions gradient_options(const TrainFlags& flags) {
   GradientOptions options = flags.run.gradients;
-  options.strategy = parse_gradient_strategy(flags.sync);
+  options.strategy = find_sync_way(flags.sync, flags.ways);
   options.wire = parse_wire_format(flags.wire);
   if (!flags.proxies.empty()) options.proxies = parse_proxy_level(flags.proxies);
   check_servers(flags, options);
@@ -230,8 +226,8 @@ GradientOptions gradient_options(const TrainFlags& flags) {
     options.cycle =
         std::chrono::duration_cast<std::chrono::microseconds>(parse_duration(flags.cycle, "cycle"));
   }
-  if (options.strategy == GradientStrategy::blocking && options.wire != WireFormat::as_is) {
-    throw_usage(fmt::format("--wire {} with --sync blocking", flags.wire),
+  if (options.strategy.name == "blocking" && options.wire != WireFormat::as_is) {
+    throw_usage(fmt::format("--wire {} with --sync {}", flags.wire, flags.sync),
                 "choose another --sync: blocking sums gradients as they are");
   }
   return options;

@@ -23,7 +23,8 @@ struct TrainFlags {
   std::optional<double> weight_decay;
   std::string solver;  ///< empty: by network
   std::string policy = "fixed";
-  std::string sync = "auto";  ///< parsed with the rest, for one-line errors,
+  std::vector<SyncWay> ways = gradient_ways();  ///< what `sync` may name
+  std::string sync = "auto";                    ///< parsed with the rest, for one-line errors,
   std::string wire = "none";
   std::string proxies;           ///< empty: by default
   std::string fusion;            ///< as are sizes

@@ -8,8 +8,7 @@ namespace {
 constexpr const char* kShared = "shared";
 
 std::string policy_of(const TrainOptions& options) {
-  const GradientStrategy strategy = options.gradients.strategy;
-  const bool apart = strategy == GradientStrategy::scp || strategy == GradientStrategy::scp_topo;
+  const bool apart = options.gradients.strategy.own_cores;
   return apart && options.loader.placement == kShared ? "partition" : options.loader.placement;
 }
 

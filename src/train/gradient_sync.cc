@@ -3,76 +3,130 @@
 #include <utility>
 
 #include "core/names.hpp"
-#include "train/background_sync.hpp"
-#include "train/server_sync.hpp"
+#include "sync/gradient_sum.hpp"
+#include "train/network_graph.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr Name<GradientStrategy> kStrategies[] = {
-    {"auto", GradientStrategy::automatic},      {"blocking", GradientStrategy::blocking},
-    {"negotiate", GradientStrategy::negotiate}, {"gs", GradientStrategy::gs},
-    {"nbcs", GradientStrategy::nbcs},           {"scp", GradientStrategy::scp},
-    {"topo", GradientStrategy::topo},           {"scp-topo", GradientStrategy::scp_topo},
-    {"servers", GradientStrategy::servers}};
+constexpr const char* kAutomatic = "auto";
 
 constexpr Name<WireFormat> kWires[] = {{"none", WireFormat::as_is},
                                        {"float16", WireFormat::float16},
                                        {"bfloat16", WireFormat::bfloat16}};
 
-class BlockingSync final : public GradientSync {
+/// The gradient of each part, and `tail` as one more where it is not empty.
+std::vector<Gradient> gradients_of(Network& network, std::span<const TensorSpec> tail) {
+  std::vector<Gradient> gradients;
+  std::size_t part = 0;
+  for (const TensorSpec& tensor : tensors_of(network)) {
+    const Part& where = network.parts()[part++];
+    gradients.push_back({tensor, network.gradients().subspan(where.offset, where.size())});
+  }
+  for (const TensorSpec& tensor : tail) gradients.push_back({tensor, network.tail()});
+  return gradients;
+}
+
+/// Sums gradients, and with them what stands behind them where it is not to be rounded on its way.
+class SummingSync final : public GradientSync {
  public:
-  BlockingSync(std::shared_ptr<Communicator> comm, Network& network)
-      : comm_(std::move(comm)), network_(network) {
-    comm_->broadcast(std::as_writable_bytes(network_.parameters()), 0);
+  SummingSync(const std::shared_ptr<Communicator>& comm, Network& network,
+              const GradientOptions& options, std::function<void()> interrupt)
+      : comm_(comm),
+        network_(network),
+        parts_(network.parts().size()),
+        sums_tail_(options.wire == WireFormat::as_is || !options.strategy.agree),
+        in_background_(options.strategy.agree != nullptr),
+        given_(parts_) {
+    std::vector<TensorSpec> tail;
+    if (sums_tail_) tail.push_back(tail_of(network));
+    GradientSumOptions sum{.engine = options,
+                           .graph = {},
+                           .initial = network.parameters(),
+                           .interrupt = std::move(interrupt)};
+    sum.engine.strategy.own_cores = false;  // the whole process has them by now
+    if (options.graph_given) sum.graph = graph_of(network, tail);
+    sum_ = make_gradient_sum(comm, gradients_of(network, tail), network.exchange(), sum);
   }
 
-  void ready(std::size_t) override {}
+  void ready(std::size_t part) override {
+    sum_->start(part);
+    given_[part] = true;
+  }
+
   void finish() override {
-    comm_->all_reduce_sum(network_.exchange());
-    statistics_.bytes += network_.gradients().size_bytes();
+    // As the backward pass would have given them.
+    for (std::size_t part = parts_; part-- > 0;) {
+      if (!given_[part]) ready(part);
+    }
+    if (sums_tail_) sum_->start(parts_);
+    sum_->end_step();
+    count_early();
+    for (std::size_t part = 0; part < parts_; ++part) sum_->wait(part);
+    if (sums_tail_) {
+      sum_->wait(parts_);
+    } else {
+      comm_->all_reduce_sum(network_.tail());
+    }
+    given_.assign(parts_, false);
   }
-  void fail(const Error&) override {}  // the others wait in a collective call: see interrupt
-  void close() override {}
 
-  GradientStrategy strategy() const override { return GradientStrategy::blocking; }
-  GradientStatistics statistics() const override { return statistics_; }
-  std::string explain() const override {
-    return "blocking: one all-reduce after the backward pass";
+  void fail(const Error& error) override { sum_->fail(error); }
+  void close() override { sum_->close(); }
+
+  GradientStatistics statistics() const override {
+    GradientStatistics statistics = statistics_;
+    if (in_background_) statistics.engine = sum_->statistics();
+    return statistics;
   }
+  std::string explain() const override { return sum_->explain(); }
 
  private:
-  std::shared_ptr<Communicator> comm_;
+  // Not before all of the iteration was started: the engine takes what starts after a sum was seen
+  // for something that depends on it.
+  void count_early() {
+    for (std::size_t part = 0; part < parts_; ++part) {
+      const std::uint64_t bytes = network_.parts()[part].size() * sizeof(float);
+      statistics_.bytes += bytes;
+      if (sum_->done(part)) statistics_.early_bytes += bytes;
+    }
+  }
+
+  const std::shared_ptr<Communicator> comm_;
   Network& network_;
+  const std::size_t parts_;
+  const bool sums_tail_;
+  const bool in_background_;
+  std::vector<bool> given_;  ///< which parts have begun in this iteration
   GradientStatistics statistics_;
+  std::unique_ptr<GradientSum> sum_;  ///< last, so that it ends before what it works on
 };
 
 }  // namespace
 
-std::string_view to_string(GradientStrategy strategy) { return name_of(strategy, kStrategies); }
-
-GradientStrategy parse_gradient_strategy(std::string_view text) {
-  return parse_name("sync", text, kStrategies);
+std::vector<SyncWay> gradient_ways() {
+  std::vector<SyncWay> ways = sync_ways();
+  ways.insert(ways.begin(), {.name = kAutomatic, .help = "topo, or blocking for one rank"});
+  return ways;
 }
 
 WireFormat parse_wire_format(std::string_view text) { return parse_name("wire", text, kWires); }
+
+SyncWay resolve(const SyncWay& way, const Communicator& comm) {
+  if (way.name != kAutomatic) return way;
+  SyncWay chosen = find_sync_way(comm.size() == 1 || !comm.concurrent() ? "blocking" : "topo");
+  chosen.own_cores = way.own_cores;
+  return chosen;
+}
 
 std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
                                                  Network& network, Solver& solver,
                                                  const GradientOptions& options,
                                                  std::function<void()> interrupt) {
-  GradientOptions chosen = options;
-  if (chosen.strategy == GradientStrategy::automatic) {
-    const bool alone = comm->size() == 1 || !comm->concurrent();
-    chosen.strategy = alone ? GradientStrategy::blocking : GradientStrategy::topo;
+  if (options.strategy.has_servers) {
+    return make_server_sync(comm, network, solver, options, std::move(interrupt));
   }
-  if (chosen.strategy == GradientStrategy::blocking) {
-    return std::make_unique<BlockingSync>(comm, network);
-  }
-  if (chosen.strategy == GradientStrategy::servers) {
-    return make_server_sync(comm, network, solver, chosen, std::move(interrupt));
-  }
-  return make_background_sync(comm, network, chosen, std::move(interrupt));
+  return std::make_unique<SummingSync>(comm, network, options, std::move(interrupt));
 }
 
 double overlap(std::span<const GradientStatistics> ranks) {

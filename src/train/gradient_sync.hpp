@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
@@ -42,40 +43,27 @@
 
 namespace forebay {
 
-/// `scp` is negotiate, and `scp_topo` topo, with cores of their own for every component.
-enum class GradientStrategy : std::uint8_t {
-  automatic,  ///< topo; blocking for one rank, and where helper threads may not use MPI
-  blocking,
-  negotiate,
-  gs,
-  nbcs,
-  scp,
-  topo,
-  scp_topo,
-  servers,
-};
-
-std::string_view to_string(GradientStrategy strategy);
-/// Throws usage, listing the names there are.
-GradientStrategy parse_gradient_strategy(std::string_view text);
+/// The table of forebay/sync.hpp, and before it `auto`: topo; blocking for one rank, and where
+/// helper threads may not use MPI.
+std::vector<SyncWay> gradient_ways();
 
 /// Reads "none", "float16" or "bfloat16". Throws usage.
 WireFormat parse_wire_format(std::string_view text);
 
-struct GradientOptions {
-  GradientStrategy strategy = GradientStrategy::blocking;
-  /// Of one transfer. Empty: 64 MiB; for topo, whose buffers wait for all their parts, an eighth of
-  /// the gradients (256 KiB to 64 MiB), so that the first are on their way early.
-  std::optional<std::uint64_t> fusion_bytes;
-  std::chrono::microseconds cycle{5000};  ///< see SyncOptions
-  WireFormat wire = WireFormat::as_is;    ///< of gradients; not with blocking
-  bool graph_given = true;           ///< topo: by the network; else the first iteration shows it
-  std::string placement = "shared";  ///< see SyncOptions
+/// `strategy` is one of gradient_ways(); sums are in the order of ranks always. `wire` is of
+/// gradients, and not with blocking. With no fusion_bytes, the buffers of topo, which wait for all
+/// their parts, are an eighth of the gradients (256 KiB to 64 MiB), so that the first are on their
+/// way early.
+struct GradientOptions : SyncOptions {
+  GradientOptions() {
+    strategy = find_sync_way("blocking");
+    deterministic = true;  // a run gives the same numbers however its transfers were timed
+  }
+  bool graph_given = true;  ///< topo: by the network; else the first iteration shows it
   // Of servers: see ParameterServerOptions.
   std::uint64_t staleness = 0;
   int servers = 0;
   ProxyLevel proxies = ProxyLevel::numa;
-  Trace* trace = nullptr;
 };
 
 /// Of one rank. A plain value, so that ranks can exchange it as bytes.
@@ -119,7 +107,6 @@ class GradientSync {
   /// Collective. After it nothing is summed any more.
   virtual void close() = 0;
 
-  virtual GradientStrategy strategy() const = 0;
   virtual GradientStatistics statistics() const = 0;
   /// One line.
   virtual std::string explain() const = 0;
@@ -128,11 +115,19 @@ class GradientSync {
 /// The parameters of `network`, which must outlive the result as `solver` must, become those of
 /// rank 0. The solver is for those who update parameters themselves, and theirs alone then.
 /// `interrupt` is called now and then while it waits, and may throw to end that. Collective. Throws
-/// usage; unsupported for strategies whose helper thread may not use MPI.
+/// usage; unsupported for strategies whose helper thread may not use MPI. The strategy is resolved.
 std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
                                                  Network& network, Solver& solver,
                                                  const GradientOptions& options,
                                                  std::function<void()> interrupt);
+/// Its part for servers: see server_sync.cc.
+std::unique_ptr<GradientSync> make_server_sync(const std::shared_ptr<Communicator>& comm,
+                                               Network& network, Solver& solver,
+                                               const GradientOptions& options,
+                                               std::function<void()> interrupt);
+
+/// What `auto` stands for; others as they are.
+SyncWay resolve(const SyncWay& way, const Communicator& comm);
 
 /// The share of the bytes of gradients whose sums were there when the backward pass ended.
 double overlap(std::span<const GradientStatistics> ranks);

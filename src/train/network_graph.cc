@@ -35,14 +35,14 @@ TensorSpec tail_of(Network& network) {
   return {.name = kTailName, .type = TensorType::float32, .shape = {network.tail().size()}};
 }
 
-NetworkGraph graph_of(const Network& network, std::span<const TensorSpec> behind) {
+GraphFile graph_of(const Network& network, std::span<const TensorSpec> behind) {
   const std::vector<TensorSpec> tensors = tensors_of(network);
-  NetworkGraph result;
+  GraphFile result;
   Graph& graph = result.graph;
   const auto add_sum = [&](std::optional<std::size_t> after, const TensorSpec& tensor) {
     const std::size_t sum = add_after(graph, after, transfer_of(tensor));
-    result.updates.push_back("update " + tensor.name);
-    add_after(graph, sum, {.name = result.updates.back()});
+    result.fetches.push_back("update " + tensor.name);
+    add_after(graph, sum, {.name = result.fetches.back()});
   };
   std::optional<std::size_t> last;
   for (const TensorSpec& tensor : tensors) {

@@ -29,11 +29,7 @@ std::vector<TensorSpec> tensors_of(const Network& network);
 /// Network::tail.
 TensorSpec tail_of(Network& network);
 
-struct NetworkGraph {
-  Graph graph;
-  std::vector<std::string> updates;
-};
-/// `behind`: what is known when the backward pass has ended.
-NetworkGraph graph_of(const Network& network, std::span<const TensorSpec> behind);
+/// `behind`: what is known when the backward pass has ended. The updates are fetched.
+GraphFile graph_of(const Network& network, std::span<const TensorSpec> behind);
 
 }  // namespace forebay

@@ -63,7 +63,7 @@ Json sync_to_json(const TrainReport& report) {
             {"ranks", Json::array()}};
   for (const GradientStatistics& rank : report.sync) {
     json["ranks"].push_back(to_json_object(rank));
-    if (report.sync_strategy == GradientStrategy::servers) {
+    if (report.sync_strategy.has_servers) {
       json["ranks"].back()["servers"] = to_json_object(rank.servers);
     }
   }
@@ -72,10 +72,11 @@ Json sync_to_json(const TrainReport& report) {
 
 /// The second half of what the table says about gradients; means of the ranks.
 std::string sync_to_text(const TrainReport& report) {
-  if (report.sync_strategy == GradientStrategy::blocking || report.sync.empty()) return "";
-  if (report.sync_strategy == GradientStrategy::servers) {
+  if (report.sync.empty()) return "";
+  if (report.sync_strategy.has_servers) {
     return fmt::format("gradients: {}\n", report.sync_explanation);
   }
+  if (!report.sync_strategy.agree) return "";
   const auto ranks = static_cast<double>(report.sync.size());
   double moving = 0;
   double thread = 0;

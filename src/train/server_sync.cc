@@ -1,10 +1,18 @@
-#include "train/server_sync.hpp"
-#include "core/copy_values.hpp"
-
+// Gradients through parameter servers (forebay/parameter_server.hpp).
+//
+//   finish()   push gradients and what stands behind them, pull parameters
+//   servers    mean of the gradients -> Solver::update_part, with the rate of the push's iteration
+//
+// With a staleness, a server updates with what one node has pushed: its mean, with the learning
+// rate times its part of the samples of an iteration, so that a step of all ranks is as long as
+// without.
 #include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/copy_values.hpp"
+#include "train/gradient_sync.hpp"
 
 namespace forebay {
 namespace {
@@ -60,7 +68,6 @@ class ServerSync final : public GradientSync {
   void fail(const Error& error) override { servers_.fail(error); }
   void close() override { servers_.close(); }
 
-  GradientStrategy strategy() const override { return GradientStrategy::servers; }
   GradientStatistics statistics() const override {
     GradientStatistics statistics = statistics_;
     statistics.servers = servers_.statistics();

@@ -116,7 +116,7 @@ TrainReport Trainer::report() {
           .test = last_test_,
           .ranks = gather_all(*comm_, breakdown_),
           .sync = gather_all(*comm_, sync_->statistics()),
-          .sync_strategy = sync_->strategy(),
+          .sync_strategy = options_.gradients.strategy,
           .sync_explanation = sync_->explain(),
           .loader = combine(gather_all(*comm_, mine)),
           .explanation = training_set_->loader().explain()};

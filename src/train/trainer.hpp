@@ -75,10 +75,10 @@ struct TrainReport {
   std::optional<TestScore> test;
   std::vector<Breakdown> ranks;
   std::vector<GradientStatistics> sync;  ///< by rank
-  GradientStrategy sync_strategy = GradientStrategy::blocking;
-  std::string sync_explanation;  ///< how gradients were summed
-  LoaderStatistics loader;       ///< of the training set, over all ranks
-  std::string explanation;       ///< how the training set was read
+  SyncWay sync_strategy;                 ///< not `auto`, but what it was
+  std::string sync_explanation;          ///< how gradients were summed
+  LoaderStatistics loader;               ///< of the training set, over all ranks
+  std::string explanation;               ///< how the training set was read
 };
 
 class Trainer {

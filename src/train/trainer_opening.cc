@@ -16,7 +16,7 @@ void Trainer::require_reuse() const {
                 "is all there is",
                 "give --reuse 2 or more");
   }
-  if (options_.gradients.strategy == GradientStrategy::servers) {
+  if (options_.gradients.strategy.has_servers) {
     throw Error(ErrorKind::usage,
                 "parameter servers need to know beforehand what an iteration takes",
                 "choose another --sync with --grow-reused");
@@ -124,7 +124,8 @@ void Trainer::build_network(const NetworkFactory& factory) {
 }
 
 void Trainer::make_sync() {
-  GradientOptions gradients = options_.gradients;
+  GradientOptions& gradients = options_.gradients;
+  gradients.strategy = resolve(gradients.strategy, *comm_);
   gradients.trace = trace();
   // Parameters are equal already where all ranks run one build on one kind of processor.
   sync_ = make_gradient_sync(comm_, *network_, *solver_, gradients,

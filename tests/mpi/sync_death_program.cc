@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   const forebay::MpiSession session;
   const int rank = session.world()->rank();
   try {
-    forebay::SyncEngine engine(session.world(), {.strategy = forebay::SyncStrategy::negotiate});
+    forebay::SyncEngine engine(session.world(), {.strategy = forebay::find_sync_way("negotiate")});
     sum_for_ever(engine, rank == 1, how);
   } catch (const forebay::Error& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());

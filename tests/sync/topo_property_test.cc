@@ -155,9 +155,8 @@ struct Case {
     options.cycle = std::chrono::microseconds(200 + random() % 800);
     options.fusion_bytes = random() % 400;
     options.cache_capacity = random() % 3 == 0 ? 2 : 1024;
-    constexpr SyncStrategy kStrategies[] = {SyncStrategy::topo, SyncStrategy::topo,
-                                            SyncStrategy::topo, SyncStrategy::nbcs};
-    options.strategy = kStrategies[random() % 4];
+    constexpr const char* kStrategies[] = {"topo", "topo", "topo", "nbcs"};
+    options.strategy = find_sync_way(kStrategies[random() % 4]);
     is_given = random() % 2 == 0;
     says_ends = random() % 2 == 0;
   }

@@ -14,7 +14,6 @@ namespace forebay::bench {
 namespace {
 
 using emulation::Gradients;
-using emulation::SyncWay;
 using emulation::TrainingFigures;
 using nets::TrainingStep;
 
@@ -42,20 +41,21 @@ SyncNet describe(const nets::Net& net, const TrainingStep& step, const SyncOptio
 CorePlan place(Communicator& comm, const SyncBenchOptions& options, const SyncWay& way) {
   const emulation::FeedOptions& feed = options.training.feed;
   const bool decodes = feed.input != emulation::Input::none;
-  return plan_cores(comm, way.placed || options.scp ? options.placement : "shared",
+  return plan_cores(comm, way.own_cores || options.scp ? options.placement : "shared",
                     {.progress = 1, .compute = 1, .decode = decodes ? feed.threads : 0, .io = 0});
 }
 
 SyncRun run_way(const std::shared_ptr<Communicator>& comm, const SyncBenchOptions& options,
                 const TrainingStep& step, std::uint64_t side, const std::string& name) {
-  const emulation::SyncSetup setup{
-      .way = SyncWay::parse(name), .engine = options.engine, .capture = options.capture};
+  const emulation::SyncSetup setup{.way = find_sync_way(name, emulation::emulated_ways()),
+                                   .engine = options.engine,
+                                   .capture = options.capture};
   emulation::TrainingOptions training = options.training;
   training.feed.batch = options.batch;
   training.feed.side = side;
   const CorePlan cores = place(*comm, options, setup.way);
   Gradients gradients(step);
-  const auto sync = emulation::make_gradient_sync(comm, step, gradients, setup, cores);
+  const auto sync = emulation::make_gradient_sum(comm, step, gradients, setup, cores);
   comm->barrier();
   const TrainingFigures mine =
       emulation::run_training(comm, step, *sync, gradients, training, cores);
@@ -87,7 +87,7 @@ void validate(const SyncBenchOptions& options) {
   require_once(options.nets);
   require_once(options.ways);
   for (const std::string& net : options.nets) nets::make_net(net);
-  for (const std::string& way : options.ways) SyncWay::parse(way);
+  for (const std::string& way : options.ways) find_sync_way(way, emulation::emulated_ways());
   require_placement_policy(options.placement);
 }
 

@@ -17,7 +17,7 @@ namespace forebay::bench {
 
 struct SyncBenchOptions {
   std::vector<std::string> nets{"resnet50"};
-  /// See emulation::SyncWay; the first is what the others are compared with.
+  /// Of emulation::emulated_ways(); the first is what the others are compared with.
   std::vector<std::string> ways{"negotiate", "gs", "nbcs", "scp", "topo", "scp-topo"};
   bool scp = false;                     ///< every component its own cores, whatever the way
   std::string placement = "partition";  ///< what scp means: see forebay/placement.hpp

@@ -20,13 +20,20 @@ namespace forebay::bench {
 namespace {
 
 constexpr const char* kFooter = R"(
-Strategies: blocking (one all-reduce at the end of each step), negotiate (the baseline), gs, nbcs,
-topo; with scp- before it every component has its own cores, and scp is scp-negotiate.
-
 Networks: alexnet, googlenet, inception3, resnet18, resnet34, resnet50, resnet101, resnet152, vgg16.
 Their kernels keep a virtual device busy, which takes no cores; gradients are summed for real.
 
   mpirun -n 4 forebay bench sync --net googlenet --strategy negotiate,topo,scp-topo)";
+
+std::string strategies_help() {
+  std::string help =
+      "\nStrategies; with scp- before it every component has its own cores, and scp is "
+      "scp-negotiate:\n";
+  for (const SyncWay& way : emulation::emulated_ways()) {
+    help += fmt::format("  {:<10} {}\n", way.name, way.help);
+  }
+  return help;
+}
 
 /// All that ranks must have been told alike.
 std::string settings_of(const SyncBenchOptions& options) {
@@ -165,7 +172,7 @@ void add_sync_command(CLI::App& bench) {
                       "Write every run with its figures to this file (-: standard output)");
   command->add_flag("--operations", options->operations,
                     "Print the operations of the networks as JSON, and run nothing");
-  command->footer(kFooter);
+  command->footer(strategies_help() + kFooter);
   command->callback([options] {
     if (options->operations) {
       validate(*options);

@@ -29,12 +29,13 @@ void train_with(const std::string& way, int ranks, bool capture) {
   const nets::TrainingStep step = small_step();
   run_ranks(ranks, 0, [&](const std::shared_ptr<Communicator>& comm) {
     Gradients gradients(step);
-    const SyncSetup setup{.way = SyncWay::parse(way),
+    const SyncSetup setup{.way = find_sync_way(way, emulated_ways()),
                           .engine = {.cycle = std::chrono::milliseconds(1),
                                      .stall_limit = std::chrono::milliseconds(60'000)},
                           .capture = capture};
-    const CorePlan cores = plan_cores(*comm, setup.way.placed ? "partition" : "shared", {.io = 0});
-    const auto sync = make_gradient_sync(comm, step, gradients, setup, cores);
+    const CorePlan cores =
+        plan_cores(*comm, setup.way.own_cores ? "partition" : "shared", {.io = 0});
+    const auto sync = make_gradient_sum(comm, step, gradients, setup, cores);
     const TrainingFigures figures =
         run_training(comm, step, *sync, gradients, short_training(), cores);
     EXPECT_GT(figures.seconds, 0);
@@ -58,7 +59,7 @@ TEST(EmulatedTraining, TheStepTakesAtLeastTheDevicesTime) {
   const auto comm = self_communicator();
   Gradients gradients(step);
   const auto sync =
-      make_gradient_sync(comm, step, gradients, {.way = SyncWay::parse("blocking")}, {});
+      make_gradient_sum(comm, step, gradients, {.way = find_sync_way("blocking")}, {});
   const TrainingFigures figures = run_training(comm, step, *sync, gradients, short_training(), {});
   EXPECT_GE(figures.seconds, 3 * std::chrono::duration<double>(step.device_time()).count());
 }
@@ -73,15 +74,15 @@ TEST(Gradients, TellWhetherTheyWereSummed) {
 }
 
 TEST(SyncWay, ReadsStrategiesWithAndWithoutCoresOfTheirOwn) {
-  EXPECT_TRUE(SyncWay::parse("blocking").blocking);
-  EXPECT_EQ(SyncWay::parse("scp").strategy, SyncStrategy::negotiate);
-  EXPECT_TRUE(SyncWay::parse("scp").placed);
-  EXPECT_EQ(SyncWay::parse("scp-topo").strategy, SyncStrategy::topo);
-  EXPECT_TRUE(SyncWay::parse("scp-blocking").placed);
-  EXPECT_FALSE(SyncWay::parse("nbcs").placed);
+  EXPECT_FALSE(find_sync_way("blocking").agree);
+  EXPECT_EQ(find_sync_way("scp").name, "negotiate");
+  EXPECT_TRUE(find_sync_way("scp").own_cores);
+  EXPECT_EQ(find_sync_way("scp-topo").name, "topo");
+  EXPECT_TRUE(find_sync_way("scp-blocking").own_cores);
+  EXPECT_FALSE(find_sync_way("nbcs").own_cores);
   for (const char* text : {"", "scp-", "scp-scp", "ring", "topo-scp"}) {
     try {
-      SyncWay::parse(text);
+      find_sync_way(text, emulated_ways());
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr("no way to sum"));

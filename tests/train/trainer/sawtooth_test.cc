@@ -199,7 +199,7 @@ TEST_F(Sawtooth, IsRefusedWhereItMeansNothing) {
   };
   EXPECT_THAT(refusal(options("batch=4,order=shuffled")), HasSubstr("--reuse"));
   TrainOptions servers = options("batch=4,order=shuffled,reuse=2");
-  servers.gradients.strategy = GradientStrategy::servers;
+  servers.gradients.strategy = find_sync_way("servers");
   EXPECT_THAT(refusal(servers), HasSubstr("--sync"));
   TrainOptions shard = options("batch=4,order=shuffled,shard=0/2,reuse=2");
   EXPECT_THAT(refusal(shard), HasSubstr("shard"));

@@ -42,7 +42,7 @@ class ServersOfTraining : public testing::Test {
  protected:
   ServersOfTraining() { data_ = test::LmdbBuilder().in_order(48).values(17).build(dir_.file("d")); }
 
-  TrainOptions options(GradientStrategy strategy, SolverKind solver = SolverKind::sgd) const {
+  TrainOptions options(const std::string& strategy, SolverKind solver = SolverKind::sgd) const {
     TrainOptions options;
     options.dataset = data_;
     options.test = data_;
@@ -50,7 +50,7 @@ class ServersOfTraining : public testing::Test {
     options.loader = LoaderOptions::parse("coalesce=1,stage-bytes=1MiB,codec=raw,seed=3,batch=7");
     options.loader.schema = "image:u8[1x4x4],label:u8[]";
     options.loader.epochs = 2;
-    options.gradients.strategy = strategy;
+    options.gradients.strategy = find_sync_way(strategy, gradient_ways());
     options.solver.kind = solver;
     return options;
   }
@@ -71,9 +71,9 @@ class ServersOfTraining : public testing::Test {
 TEST_F(ServersOfTraining, WithoutStalenessGiveTheCurveOfBlocking) {
   for (const SolverKind solver : {SolverKind::sgd, SolverKind::adam}) {
     for (const int ranks : {1, 2, 3, 5}) {
-      const auto expected = curve(ranks, options(GradientStrategy::blocking, solver));
+      const auto expected = curve(ranks, options("blocking", solver));
       for (const int servers : {0, ranks}) {
-        TrainOptions run = options(GradientStrategy::servers, solver);
+        TrainOptions run = options("servers", solver);
         run.gradients.servers = servers;
         expect_near(curve(ranks, run), expected);
       }
@@ -82,17 +82,17 @@ TEST_F(ServersOfTraining, WithoutStalenessGiveTheCurveOfBlocking) {
 }
 
 TEST_F(ServersOfTraining, ShortAndEmptySharesCountForWhatTheyHold) {
-  TrainOptions run = options(GradientStrategy::blocking);
+  TrainOptions run = options("blocking");
   run.loader.order = OrderName::shuffled;
   run.loader.batch = 20;
   const auto expected = curve(9, run);
-  run.gradients.strategy = GradientStrategy::servers;
+  run.gradients.strategy = find_sync_way("servers");
   expect_near(curve(9, run), expected);
 }
 
 TEST_F(ServersOfTraining, ResumedEqualsStraight) {
-  const auto expected = curve(3, options(GradientStrategy::blocking));
-  TrainOptions parts = options(GradientStrategy::servers);
+  const auto expected = curve(3, options("blocking"));
+  TrainOptions parts = options("servers");
   parts.gradients.servers = 2;
   parts.checkpoint = dir_.file("checkpoints");
   parts.checkpoint_every = 2;
@@ -106,9 +106,9 @@ TEST_F(ServersOfTraining, ResumedEqualsStraight) {
 }
 
 TEST_F(ServersOfTraining, RanksMayDriftAndLearnAllTheSame) {
-  const double expected = train(4, options(GradientStrategy::blocking)).test.value().loss;
+  const double expected = train(4, options("blocking")).test.value().loss;
   for (const std::uint64_t staleness : {1U, 4U}) {
-    TrainOptions run = options(GradientStrategy::servers);
+    TrainOptions run = options("servers");
     run.gradients.staleness = staleness;
     const TrainReport report = train(4, run);
     EXPECT_EQ(report.iterations, 14U);
@@ -118,7 +118,7 @@ TEST_F(ServersOfTraining, RanksMayDriftAndLearnAllTheSame) {
 
 TEST_F(ServersOfTraining, ARankThatFailsEndsAllWithItsMessage) {
   for (const std::uint64_t staleness : {0U, 2U}) {
-    TrainOptions run = options(GradientStrategy::servers);
+    TrainOptions run = options("servers");
     run.gradients.staleness = staleness;
     std::atomic<int> told = 0;
     run_ranks(3, 2, [&](const std::shared_ptr<Communicator>& comm) {
@@ -137,7 +137,7 @@ TEST_F(ServersOfTraining, ARankThatFailsEndsAllWithItsMessage) {
 }
 
 TEST_F(ServersOfTraining, ReportsTellWhatTheyDid) {
-  const auto json = nlohmann::json::parse(to_json(train(2, options(GradientStrategy::servers))));
+  const auto json = nlohmann::json::parse(to_json(train(2, options("servers"))));
   EXPECT_EQ(json["sync"]["strategy"], "servers");
   EXPECT_EQ(json["sync"]["ranks"][0]["servers"]["pushes"], 14);
   EXPECT_EQ(json["sync"]["ranks"][0]["servers"]["updates"], 14);

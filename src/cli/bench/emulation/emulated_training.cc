@@ -27,7 +27,7 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 /// What the scheduler's thread does.
 class Scheduler {
  public:
-  Scheduler(const nets::TrainingStep& step, GradientSync& sync, ImageFeed& feed,
+  Scheduler(const nets::TrainingStep& step, GradientSum& sync, ImageFeed& feed,
             const TrainingOptions& options)
       : step_(step), sync_(sync), feed_(feed), options_(options), device_(options.queue) {}
 
@@ -67,7 +67,7 @@ class Scheduler {
       case OperationKind::allreduce:  // once its gradient is there
         break;
       case OperationKind::update:
-        sync_.finish(operation.tensor);
+        sync_.wait(operation.tensor);
         last_mean_ = now_ns();
         dispatch(operation);
         break;
@@ -118,7 +118,7 @@ class Scheduler {
   }
 
   const nets::TrainingStep& step_;
-  GradientSync& sync_;
+  GradientSum& sync_;
   ImageFeed& feed_;
   const TrainingOptions& options_;
   VirtualDevice device_;
@@ -131,7 +131,7 @@ class Scheduler {
 };
 
 /// Steps that do not count, steps that do, and one whose sums are looked at.
-TrainingFigures train(Communicator& comm, const nets::TrainingStep& step, GradientSync& sync,
+TrainingFigures train(Communicator& comm, const nets::TrainingStep& step, GradientSum& sync,
                       Gradients& gradients, ImageFeed& feed, const TrainingOptions& options) {
   ::prctl(PR_SET_TIMERSLACK,
           1000);  // ns: the device's time line is finer than the default of 50 us
@@ -158,7 +158,7 @@ TrainingFigures train(Communicator& comm, const nets::TrainingStep& step, Gradie
 }  // namespace
 
 TrainingFigures run_training(const std::shared_ptr<Communicator>& comm,
-                             const nets::TrainingStep& step, GradientSync& sync,
+                             const nets::TrainingStep& step, GradientSum& sync,
                              Gradients& gradients, const TrainingOptions& options,
                              const CorePlan& cores) {
   TrainingFigures figures;

@@ -53,7 +53,7 @@ struct TrainingFigures {
 /// Collective; every rank gets its own figures. Throws what a thread has failed with, on all ranks,
 /// and corrupt when gradients are wrong.
 TrainingFigures run_training(const std::shared_ptr<Communicator>& comm,
-                             const nets::TrainingStep& step, GradientSync& sync,
+                             const nets::TrainingStep& step, GradientSum& sync,
                              Gradients& gradients, const TrainingOptions& options,
                              const CorePlan& cores);
 

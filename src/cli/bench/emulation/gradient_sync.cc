@@ -9,74 +9,12 @@
 #include "forebay/error.hpp"
 
 namespace forebay::emulation {
-namespace {
 
-class BlockingSync final : public GradientSync {
- public:
-  BlockingSync(std::shared_ptr<Communicator> comm, Gradients& gradients)
-      : comm_(std::move(comm)), gradients_(gradients) {}
-
-  void start(std::size_t) override { summed_ = false; }
-
-  void finish(std::size_t) override {
-    if (summed_) return;
-    summed_ = true;
-    comm_->all_reduce_sum(gradients_.all());
-    const float scale = 1 / static_cast<float>(comm_->size());
-    for (float& value : gradients_.all()) value *= scale;
-    ++statistics_.transfers;
-    statistics_.bytes += gradients_.all().size_bytes();
-  }
-
-  void end_step() override {}
-  SyncStatistics statistics() const override { return statistics_; }
-  std::string explain() const override {
-    return "blocking: one all-reduce of all gradients, in the scheduler's thread";
-  }
-
- private:
-  std::shared_ptr<Communicator> comm_;
-  Gradients& gradients_;
-  bool summed_ = false;
-  SyncStatistics statistics_;
-};
-
-class EngineSync final : public GradientSync {
- public:
-  EngineSync(const std::shared_ptr<Communicator>& comm, const nets::TrainingStep& step,
-             Gradients& gradients, const SyncSetup& setup, const CorePlan& cores)
-      : gradients_(gradients), handles_(step.tensors.size()) {
-    for (const nets::Parameter& tensor : step.tensors) {
-      specs_.push_back({.name = tensor.name, .shape = tensor.shape});
-    }
-    SyncOptions options = setup.engine;
-    options.strategy = setup.way.strategy;
-    options.placement = cores.to_text();
-    engine_ = std::make_unique<SyncEngine>(comm, options);
-    if (options.strategy != SyncStrategy::topo || setup.capture) return;
-    const GraphFile file = nets::graph_of(step);
-    engine_->use_graph(file.graph, file.fetches);
-  }
-
-  void start(std::size_t tensor) override {
-    const std::span<float> values = gradients_.tensor(tensor);
-    handles_[tensor] = engine_->allreduce(specs_[tensor], std::as_bytes(values),
-                                          std::as_writable_bytes(values), Reduction::mean);
-  }
-
-  void finish(std::size_t tensor) override { handles_[tensor].wait(); }
-  void end_step() override { engine_->end_step(); }
-  SyncStatistics statistics() const override { return engine_->statistics(); }
-  std::string explain() const override { return engine_->explain(); }
-
- private:
-  Gradients& gradients_;
-  std::vector<TensorSpec> specs_;
-  std::vector<SyncHandle> handles_;
-  std::unique_ptr<SyncEngine> engine_;
-};
-
-}  // namespace
+std::vector<SyncWay> emulated_ways() {
+  std::vector<SyncWay> ways = sync_ways();
+  std::erase_if(ways, &SyncWay::has_servers);
+  return ways;
+}
 
 Gradients::Gradients(const nets::TrainingStep& step) {
   std::size_t size = 0;
@@ -104,31 +42,6 @@ void Gradients::require_mean(int ranks) const {
       ErrorKind::corrupt,
       fmt::format("gradient number {} is {} instead of {}", wrong - values_.begin(), *wrong, mean),
       "tell the maintainers: the sums of this strategy are wrong");
-}
-
-SyncWay SyncWay::parse(std::string_view text) {
-  SyncWay way{.name = std::string(text)};
-  if (text == "scp") {
-    way.placed = true;
-    return way;
-  }
-  constexpr std::string_view kPlaced = "scp-";
-  if (text.starts_with(kPlaced)) {
-    way.placed = true;
-    text.remove_prefix(kPlaced.size());
-  }
-  way.blocking = text == "blocking";
-  if (way.blocking) return way;
-  constexpr SyncStrategy kAll[] = {SyncStrategy::negotiate, SyncStrategy::gs, SyncStrategy::nbcs,
-                                   SyncStrategy::topo};
-  const auto* found = std::ranges::find(kAll, text, [](SyncStrategy s) { return to_string(s); });
-  if (found == std::end(kAll)) {
-    throw Error(ErrorKind::usage, fmt::format("'{}' is no way to sum gradients", way.name),
-                "choose blocking, negotiate, gs, nbcs or topo, each with scp- before it for cores "
-                "of its own; scp is scp-negotiate");
-  }
-  way.strategy = *found;
-  return way;
 }
 
 SyncStatistics since(const SyncStatistics& earlier, SyncStatistics later) {
@@ -160,12 +73,20 @@ SyncStatistics since(const SyncStatistics& earlier, SyncStatistics later) {
   return later;
 }
 
-std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
-                                                 const nets::TrainingStep& step,
-                                                 Gradients& gradients, const SyncSetup& setup,
-                                                 const CorePlan& cores) {
-  if (setup.way.blocking) return std::make_unique<BlockingSync>(comm, gradients);
-  return std::make_unique<EngineSync>(comm, step, gradients, setup, cores);
+std::unique_ptr<GradientSum> make_gradient_sum(const std::shared_ptr<Communicator>& comm,
+                                               const nets::TrainingStep& step, Gradients& gradients,
+                                               const SyncSetup& setup, const CorePlan& cores) {
+  GradientSumOptions options{.engine = setup.engine, .reduction = Reduction::mean};
+  options.engine.strategy = setup.way;
+  options.engine.strategy.own_cores = false;  // the whole process has them by now
+  options.engine.placement = cores.to_text();
+  if (!setup.capture) options.graph = nets::graph_of(step);
+  std::vector<Gradient> tensors;
+  for (std::size_t i = 0; i < step.tensors.size(); ++i) {
+    const nets::Parameter& tensor = step.tensors[i];
+    tensors.push_back({{.name = tensor.name, .shape = tensor.shape}, gradients.tensor(i)});
+  }
+  return forebay::make_gradient_sum(comm, std::move(tensors), gradients.all(), options);
 }
 
 }  // namespace forebay::emulation

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/bench/nets/training_step.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
+#include "sync/gradient_sum.hpp"
 
 namespace forebay::emulation {
 
@@ -33,48 +32,21 @@ class Gradients {
   std::vector<float> values_;
 };
 
-/// What to sum with: "blocking", "negotiate", "gs", "nbcs", "topo"; with "scp-" before it every
-/// component has its own cores; "scp" alone is scp-negotiate.
-struct SyncWay {
-  std::string name;  ///< as written
-  bool blocking = false;
-  SyncStrategy strategy = SyncStrategy::negotiate;
-  bool placed = false;
-
-  /// Throws usage.
-  static SyncWay parse(std::string_view text);
-};
-
-/// All methods but statistics() are for one thread, the scheduler's.
-class GradientSync {
- public:
-  virtual ~GradientSync() = default;
-  GradientSync() = default;
-  GradientSync(const GradientSync&) = delete;
-  GradientSync& operator=(const GradientSync&) = delete;
-
-  /// The gradient of `tensor` is ready.
-  virtual void start(std::size_t tensor) = 0;
-  /// Waits until the mean of `tensor` over all ranks is there. All tensors were started.
-  virtual void finish(std::size_t tensor) = 0;
-  virtual void end_step() = 0;
-  virtual SyncStatistics statistics() const = 0;
-  virtual std::string explain() const = 0;
-};
+/// The table of forebay/sync.hpp, without parameter servers.
+std::vector<SyncWay> emulated_ways();
 
 /// What was counted between two looks.
 SyncStatistics since(const SyncStatistics& earlier, SyncStatistics later);
 
 struct SyncSetup {
   SyncWay way;
-  SyncOptions engine;    ///< of strategies other than blocking; strategy and placement are set
+  SyncOptions engine;    ///< strategy and placement are set
   bool capture = false;  ///< topo: from the first step, not from the graph
 };
 
-/// Collective. `step` and `gradients` outlive it.
-std::unique_ptr<GradientSync> make_gradient_sync(const std::shared_ptr<Communicator>& comm,
-                                                 const nets::TrainingStep& step,
-                                                 Gradients& gradients, const SyncSetup& setup,
-                                                 const CorePlan& cores);
+/// Of means. Collective. `step` and `gradients` outlive it.
+std::unique_ptr<GradientSum> make_gradient_sum(const std::shared_ptr<Communicator>& comm,
+                                               const nets::TrainingStep& step, Gradients& gradients,
+                                               const SyncSetup& setup, const CorePlan& cores);
 
 }  // namespace forebay::emulation
