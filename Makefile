@@ -4,7 +4,7 @@
 deps:
 	@scripts/install-deps.sh
 
-demo: deps
+demo:
 	@scripts/demo.sh
 
 test: deps

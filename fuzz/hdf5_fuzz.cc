@@ -21,24 +21,24 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-void read_some(const SampleSource& source) {
+void read_some(const DataSet& source) {
   std::uint64_t sample_bytes = 1;
-  for (const Field& field : source.schema().fields) {
+  for (const Field& field : source.facts().schema.fields) {
     if (field.bytes() > kMostBytes) return;
     sample_bytes += field.bytes();
   }
-  const std::uint64_t count = std::min(source.entries(), kMostBytes / sample_bytes);
+  const std::uint64_t count = std::min(source.facts().entries, kMostBytes / sample_bytes);
   std::vector<std::uint64_t> ids;
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(count, 300); ++i) {
-    ids.push_back(i * 7919 % source.entries());
+    ids.push_back(i * 7919 % source.facts().entries);
   }
   SampleReader reader(source, {});
   reader.read(ids);
   std::size_t sum = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t f = 0; f < source.schema().fields.size(); ++f) {
-      const auto value = reader.value(i, f);
-      require(value.size() == source.schema().fields[f].bytes());
+    for (std::size_t f = 0; f < source.facts().schema.fields.size(); ++f) {
+      const auto value = reader.part(i, f);
+      require(value.size() == source.facts().schema.fields[f].bytes());
       for (const std::byte byte : value) sum += std::to_integer<std::size_t>(byte);
     }
   }

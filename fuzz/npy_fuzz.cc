@@ -14,16 +14,17 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-void read_ends(const SampleSource& source, std::uint64_t file_bytes) {
-  if (source.entries() == 0) return;
-  const std::vector<std::uint64_t> ids{source.entries() - 1, 0};
-  for (const FileExtent& extent : source.plan(ids).extents()) {
+void read_ends(const DataSet& source, std::uint64_t file_bytes) {
+  if (source.facts().entries == 0) return;
+  const std::vector<std::uint64_t> ids{source.facts().entries - 1, 0};
+  const auto plan = source.plan(ids);
+  for (const FileExtent& extent : plan->extents()) {
     require(extent.offset <= file_bytes && extent.length <= file_bytes - extent.offset);
   }
   SampleReader reader(source, {});
   reader.read(ids);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    require(reader.value(i, 0).size() == source.schema().fields[0].bytes());
+    require(reader.part(i, 0).size() == source.facts().schema.fields[0].bytes());
   }
 }
 

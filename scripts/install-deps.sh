@@ -1,30 +1,51 @@
 #!/bin/sh
-# Installs everything that Forebay needs, on Debian 12.
-# Does nothing when all of it is there; needs root or sudo otherwise. Arguments: packages besides.
+# Installs what Forebay needs, on Debian 12: `scripts/install-deps.sh [--for GROUP...] [PACKAGE...]`
+# Everything without --for; a GROUP is one of those below. Other arguments are packages besides.
+# Does nothing when all of it is there; needs root or sudo otherwise.
 set -eu
 
-# One line a purpose: tools, MPI (both flavours), libraries, tests, training and demo, the modelled
-# file system of the benchmarks, reports, the Python package with what its users have beside it.
-packages="
-  g++ make cmake ninja-build pkg-config ccache git
-  openmpi-bin libopenmpi-dev mpich libmpich-dev
+# The library and the command, on Open MPI, for data sets in LMDB; and what they build with.
+lmdb="
+  g++ make cmake ninja-build pkg-config python3 openmpi-bin libopenmpi-dev
   liblmdb-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libxxhash-dev
-  zlib1g-dev libzstd-dev liburing-dev libhdf5-dev libaec-dev protobuf-compiler libprotobuf-dev libjpeg-dev libpng-dev
-  libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils
-  clang libclang-rt-dev clang-format clang-tidy
-  libtorch-dev libopenblas0-openmp dataset-fashion-mnist
-  libfuse3-dev fuse3
-  python3 python3-numpy python3-h5py python3-matplotlib
-  python3-dev python3-venv python3-pip python3-torch python3-lmdb python3-mpi4py python3-pil
-  python3-pytest
+  zlib1g-dev libzstd-dev liburing-dev libjpeg-dev libpng-dev
 "
+# All data sets.
+library="$lmdb libhdf5-dev libaec-dev"
+# The reference trainer, and what the demo trains on.
+trainer="libtorch-dev libopenblas0-openmp dataset-fashion-mnist"
+# `pip install .`
+pip="python3-dev python3-venv python3-pip"
+# `make test`, `make bench`, `make lint`. One line a purpose: tools, the other MPI, tests and their
+# oracles, sanitizers and checks, the modelled file system of the benchmarks, reports, the Python
+# package with what its users have beside it.
+all="
+  $library $trainer $pip ccache git
+  mpich libmpich-dev
+  libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils protobuf-compiler libprotobuf-dev
+  clang libclang-rt-dev clang-format clang-tidy
+  libfuse3-dev fuse3
+  python3-matplotlib
+  python3-numpy python3-h5py python3-torch python3-lmdb python3-mpi4py python3-pil python3-pytest
+"
+
+packages=""
+while [ "${1:-}" = --for ]; do
+  case ${2:-} in
+    library) packages="$packages $library" ;;
+    demo) packages="$packages $lmdb $trainer" ;;
+    python) packages="$packages $library $pip" ;;
+    *) echo "install-deps: --for takes library, demo or python" >&2; exit 2 ;;
+  esac
+  shift 2
+done
 
 is_installed() {
   dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
 }
 
 missing=""
-for package in $packages "$@"; do
+for package in ${packages:-$all} "$@"; do
   is_installed "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

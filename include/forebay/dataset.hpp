@@ -87,7 +87,8 @@ class Codec {
 /// How to look at stored values.
 struct CodecOptions {
   /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded).
-  /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. bytes: not decoded.
+  /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. number: an integer as text.
+  /// bytes: not decoded.
   /// Of samples with parts: for all, or NAME=CODEC,NAME=CODEC, where the others are auto.
   std::string codec = "auto";
   /// Declared fields for `raw`, e.g. "image:u8[3x32x32]"; for the others an expectation to check.

@@ -192,8 +192,8 @@ struct LoaderOptions {
   /// used. What ranks hold in memory for each other is part of it.
   std::uint64_t stage_bytes = 0;
   SharedMemoryKind stage = SharedMemoryKind::posix;
-  /// What the files are: hdf5, npy, cifar10, raw (records of one size, as `schema` says), or auto:
-  /// by the content of the first one, and LMDB where that says nothing.
+  /// What the files are: a format of docs/formats.md, such as raw (records of one size, as `schema`
+  /// says), or auto: by the look of the first one, and LMDB where that says nothing.
   std::string format = "auto";
   /// Of LMDB: which records are samples, or parts of them, and their order.
   ConventionName convention = ConventionName::automatic;
@@ -203,7 +203,7 @@ struct LoaderOptions {
   std::uint64_t header_bytes = 0;
   std::uint64_t record_bytes = 0;
   bool big_endian = false;
-  /// How stored values are decoded: auto, datum, image, raw, bytes.
+  /// How stored values are decoded: auto, datum, image, raw, number, bytes.
   std::string codec = "auto";
   /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
   std::string schema;

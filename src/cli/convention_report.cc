@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/output.hpp"
 #include "forebay/error.hpp"
 #include "format/convention/database_list.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

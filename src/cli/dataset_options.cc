@@ -2,12 +2,11 @@
 
 #include <map>
 
-#include "cli/loader_flags.hpp"
-#include "cli/named_choice.hpp"
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
-#include "format/open_samples.hpp"
-#include "read/sample_set_access.hpp"
+#include "format/registry.hpp"
+#include "program/flags.hpp"
+#include "read/data_set_access.hpp"
 #include "storage/url.hpp"
 
 namespace forebay {
@@ -32,7 +31,7 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
                  "their fields")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
-      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "bytes"}) |
+      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |
               CLI::Validator(
                   [](std::string& text) {
                     return text.find('=') == std::string::npos ? "no list of PART=CODEC" : "";
@@ -50,14 +49,14 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
 
 bool is_sample_set(const DatasetOptions& options) {
   const std::string& format = options.files.format;
-  return !(format == "auto" ? recognize_samples(options.path) : format).empty();
+  return !(format == "auto" ? recognise_files(options.path) : format).empty();
 }
 
-std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options) {
-  SampleOptions how = sample_options(options.files);
+std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options) {
+  FormatOptions how = format_options(options.files);
   how.engine = usable_engine(options.path, options.engine);
   how.schema = options.codec.schema;
-  return open_samples(options.path, how);
+  return open_data_set(options.path, how);
 }
 
 Engine usable_engine(const std::string& path, Engine engine) {

@@ -11,8 +11,8 @@
 #include "forebay/dataset.hpp"
 #include "forebay/options.hpp"
 #include "forebay/storage.hpp"
+#include "format/data_set.hpp"
 #include "format/lmdb/database.hpp"
-#include "format/sample_source.hpp"
 
 namespace forebay {
 
@@ -30,8 +30,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options);
 /// Whether these are files with fields (HDF5, .npy, CIFAR-10, raw) by request or by their look, not
 /// LMDB. Throws io.
 bool is_sample_set(const DatasetOptions& options);
-/// Throws as open_samples.
-std::unique_ptr<SampleSource> open_sample_set(const DatasetOptions& options);
+/// Throws as open_data_set.
+std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options);
 /// `engine`, or pread where nothing can be mapped: on the storage of a plug-in.
 Engine usable_engine(const std::string& path, Engine engine);
 

@@ -6,13 +6,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/at_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/generate/hdf5_file.hpp"
 #include "cli/generate/maker.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

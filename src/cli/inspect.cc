@@ -11,10 +11,10 @@
 #include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
 #include "cli/inspect_samples.hpp"
-#include "cli/output.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "format/lmdb/provenance/sidecar_file.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

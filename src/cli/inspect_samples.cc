@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <numeric>
 
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "format/sample_reader.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {
@@ -34,75 +34,81 @@ std::vector<std::uint64_t> consecutive(std::uint64_t count) {
   return ids;
 }
 
-ReadCost cost_of_group(const SampleSource& source, std::uint64_t group) {
-  ReadCost cost{.samples = std::min(group, source.entries())};
-  const SamplePlan plan = source.plan(consecutive(cost.samples));
-  cost.requests = plan.extents().size();
-  for (const FileExtent& extent : plan.extents()) cost.bytes_read += extent.length;
-  cost.bytes_used = cost.samples * source.sample_bytes();
-  cost.decode_units = plan.units();
+ReadCost cost_of_group(const DataSet& data, std::uint64_t group) {
+  ReadCost cost{.samples = std::min(group, data.facts().entries)};
+  const auto plan = data.plan(consecutive(cost.samples));
+  cost.requests = plan->extents().size();
+  for (const FileExtent& extent : plan->extents()) cost.bytes_read += extent.length;
+  cost.bytes_used = cost.samples * data.facts().sample_bytes;
+  cost.decode_units = plan->units();
   return cost;
 }
 
-/// How the field is stored in the first file.
-std::string storage_of(const SampleSource& source, std::size_t field) {
-  return source.parts().empty() ? "" : source.parts()[0].fields[field].storage->describe();
-}
-
-bool in_place(const SampleSource& source, std::size_t field) {
-  return std::ranges::all_of(source.parts(), [&](const SamplePart& part) {
-    return part.fields[field].storage->in_place();
-  });
-}
-
-Json to_json(const SampleSource& source, const ReadCost& cost) {
-  Json fields = Json::array();
-  for (std::size_t i = 0; i < source.schema().fields.size(); ++i) {
-    const Field& field = source.schema().fields[i];
-    fields.push_back({{"name", field.name},
-                      {"type", to_string(field.type)},
-                      {"shape", field.shape},
-                      {"storage", storage_of(source, i)},
-                      {"in_place", in_place(source, i)}});
+Json parts_json(const DataSetFacts& facts) {
+  Json parts = Json::array();
+  for (std::size_t i = 0; i < facts.stored.size(); ++i) {
+    Json part;
+    if (facts.schema.fields.empty()) {
+      part["name"] = facts.parts.empty() ? "" : facts.parts[i];
+    } else {
+      const Field& field = facts.schema.fields[i];
+      part = {{"name", field.name}, {"type", to_string(field.type)}, {"shape", field.shape}};
+    }
+    part["storage"] = facts.stored[i].how;
+    part["in_place"] = facts.stored[i].in_place;
+    parts.push_back(std::move(part));
   }
+  return parts;
+}
+
+Json to_json(const DataSet& data, const ReadCost& cost) {
+  const DataSetFacts& facts = data.facts();
   Json files = Json::array();
-  for (std::size_t i = 0; i < source.files().size(); ++i) {
-    files.push_back({{"path", source.files()[i]->path()}, {"samples", source.parts()[i].rows}});
+  for (std::size_t i = 0; i < data.files().size(); ++i) {
+    Json file{{"path", data.files()[i]->path()}};
+    if (!facts.of_files.empty()) file["samples"] = facts.of_files[i];
+    files.push_back(std::move(file));
   }
-  return {{"path", source.path()},
-          {"format", source.format()},
-          {"entries", source.entries()},
-          {"schema", to_string(source.schema())},
-          {"fields", fields},
-          {"sample_bytes", source.sample_bytes()},
-          {"files", files},
-          {"file_bytes", source.stored_bytes()},
-          {"fingerprint", source.fingerprint().text},
-          {"group",
-           {{"samples", cost.samples},
-            {"requests", cost.requests},
-            {"bytes_read", cost.bytes_read},
-            {"bytes_used", cost.bytes_used},
-            {"decode_units", cost.decode_units}}}};
+  Json json{{"path", facts.path}, {"format", facts.format}, {"entries", facts.entries}};
+  const bool fields = !facts.schema.fields.empty();
+  if (fields) json["schema"] = to_string(facts.schema);
+  json[fields ? "fields" : "parts"] = parts_json(facts);
+  json["sample_bytes"] = facts.sample_bytes;
+  json["files"] = files;
+  json["file_bytes"] = data.stored_bytes();
+  json["fingerprint"] = facts.fingerprint;
+  json["group"] = {{"samples", cost.samples},
+                   {"requests", cost.requests},
+                   {"bytes_read", cost.bytes_read},
+                   {"bytes_used", cost.bytes_used},
+                   {"decode_units", cost.decode_units}};
+  return json;
 }
 
 void print_row(std::string_view name, std::string_view text) {
   fmt::print("  {:<16} {}\n", name, text);
 }
 
-void print_source(const SampleSource& source, const ReadCost& cost) {
-  fmt::print("{}\n", source.path());
-  print_row("format", source.format());
-  print_row("samples", fmt::format("{} of {}", human_count(source.entries()),
-                                   human_bytes(source.sample_bytes())));
-  for (std::size_t i = 0; i < source.schema().fields.size(); ++i) {
-    const Schema one{{source.schema().fields[i]}};
-    print_row(i == 0 ? "fields" : "",
-              fmt::format("{}: {}{}", to_string(one), storage_of(source, i),
-                          in_place(source, i) ? "" : "; has to be decoded"));
+std::string part_text(const DataSetFacts& facts, std::size_t number) {
+  const StoredPart& stored = facts.stored[number];
+  std::string name = "values";
+  if (!facts.schema.fields.empty()) name = to_string(Schema{{facts.schema.fields[number]}});
+  if (!facts.parts.empty()) name = facts.parts[number];
+  return fmt::format("{}: {}{}", name, stored.how, stored.in_place ? "" : "; has to be decoded");
+}
+
+void print_facts(const DataSet& data, const ReadCost& cost) {
+  const DataSetFacts& facts = data.facts();
+  const bool fields = !facts.schema.fields.empty();
+  fmt::print("{}\n", facts.path);
+  print_row("format", facts.format);
+  print_row("samples", fmt::format("{} of {}{}", human_count(facts.entries),
+                                   human_bytes(facts.sample_bytes), fields ? "" : " on average"));
+  for (std::size_t i = 0; i < facts.stored.size(); ++i) {
+    print_row(i > 0 ? "" : fields ? "fields" : "parts", part_text(facts, i));
   }
-  print_row("files", fmt::format("{}, {} in all", human_count(source.files().size()),
-                                 human_bytes(source.stored_bytes())));
+  print_row("files", fmt::format("{}, {} in all", human_count(data.files().size()),
+                                 human_bytes(data.stored_bytes())));
   print_row("reading", fmt::format("the first {} samples: {} reads of {} in all for {} of samples, "
                                    "{} pieces to decode",
                                    human_count(cost.samples), human_count(cost.requests),
@@ -122,19 +128,17 @@ std::vector<std::uint64_t> parse_ids(const std::string& text, std::uint64_t entr
   return ids;
 }
 
-/// The samples' fields, one behind the other, as they are in memory.
-void dump(const SampleSource& source, Engine engine, const InspectSamplesOptions& options) {
-  const auto ids = parse_ids(options.dump, source.entries());
-  SampleReader reader(source, {.engine = engine, .bulk = {}, .gap_bytes = 0});
-  const std::uint64_t fitting = kDumpBytes / std::max<std::uint64_t>(1, source.sample_bytes());
+/// The values, one behind the other, as they are delivered.
+void dump(const DataSet& data, Engine engine, const InspectSamplesOptions& options) {
+  const auto ids = parse_ids(options.dump, data.facts().entries);
+  SampleReader reader(data, {.engine = engine, .bulk = {}, .gap_bytes = 0});
+  const std::uint64_t fitting = kDumpBytes / std::max<std::uint64_t>(1, data.facts().sample_bytes);
   const std::uint64_t step = std::max<std::uint64_t>(1, std::min(options.group, fitting));
   for (std::uint64_t at = 0; at < ids.size(); at += step) {
     reader.read(std::span(ids).subspan(at, std::min<std::uint64_t>(step, ids.size() - at)));
     for (std::size_t i = 0; i < reader.size(); ++i) {
-      for (std::size_t f = 0; f < source.schema().fields.size(); ++f) {
-        const auto value = reader.value(i, f);
-        std::fwrite(value.data(), 1, value.size(), stdout);
-      }
+      const auto value = reader.value(i);
+      std::fwrite(value.data(), 1, value.size(), stdout);
     }
   }
 }
@@ -149,12 +153,13 @@ void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) 
 }
 
 void inspect_samples(const DatasetOptions& dataset, const InspectSamplesOptions& options) {
-  const auto source = open_sample_set(dataset);
-  if (!options.dump.empty())
-    return dump(*source, usable_engine(dataset.path, dataset.engine), options);
-  const ReadCost cost = cost_of_group(*source, options.group);
-  if (dataset.json) return print_json(to_json(*source, cost));
-  print_source(*source, cost);
+  const auto data = open_sample_set(dataset);
+  if (!options.dump.empty()) {
+    return dump(*data, usable_engine(dataset.path, dataset.engine), options);
+  }
+  const ReadCost cost = cost_of_group(*data, options.group);
+  if (dataset.json) return print_json(to_json(*data, cost));
+  print_facts(*data, cost);
 }
 
 }  // namespace forebay

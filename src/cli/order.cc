@@ -10,23 +10,24 @@
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
 #include "cli/order/order_report.hpp"
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
 #include "format/convention/database_set.hpp"
 #include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_names.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::uint64_t kBatchOfARank = 32;
-constexpr std::uint64_t kListedUnasked = 64;
-constexpr std::uint64_t kMostListed = std::uint64_t{1} << 24;
+constexpr std::uint64_t kPrintedUnasked = 64;
+constexpr std::uint64_t kMostPrinted = std::uint64_t{1} << 24;
 
 struct OrderFlags {
   OrderOptions order;
@@ -37,7 +38,7 @@ struct OrderFlags {
   CLI::Option* ratio = nullptr;
   std::uint64_t epoch = 0;
   std::uint64_t epochs = 0;
-  bool list = false;
+  bool print = false;
   bool json = false;
 };
 
@@ -48,9 +49,9 @@ struct DatasetSize {
 };
 
 DatasetSize size_of_dataset(const std::string& name) {
-  if (!recognize_samples(name).empty()) {
-    const auto source = open_samples(name, {});
-    return {source->entries(), static_cast<double>(source->sample_bytes())};
+  if (!recognise_files(name).empty()) {
+    const auto source = open_data_set(name, {});
+    return {source->facts().entries, static_cast<double>(source->facts().sample_bytes)};
   }
   if (!convention::needs_no_map(name, {})) {
     const convention::DatabaseSet set(name, {.hold = false});
@@ -100,10 +101,10 @@ void show_order(OrderFlags flags) {
   OrderReport report(EpochOrder(options, flags.epoch));
   report.sample_bytes = bytes;
   report.epochs = flags.epochs;
-  report.list = flags.list || report.order.size() <= kListedUnasked;
-  if (report.list && report.order.size() > kMostListed) {
-    throw Error(ErrorKind::usage, "the order is too long to list",
-                fmt::format("leave --list out: the limit is {} samples", kMostListed));
+  report.list = flags.print || report.order.size() <= kPrintedUnasked;
+  if (report.list && report.order.size() > kMostPrinted) {
+    throw Error(ErrorKind::usage, "the order is too long to print",
+                fmt::format("leave --print out: the limit is {} samples", kMostPrinted));
   }
   if (flags.json) return print_json(to_json(report));
   print_report(report);
@@ -135,8 +136,9 @@ void add_order_options(CLI::App& app, OrderFlags& flags) {
   flags.ratio = app.add_option("--ratio,--memory-ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");
   app.add_option("--keep", order.keep, "Neighbours kept together (shuffled); 0: all");
-  app.add_option("--ids", flags.list_file, "File of sample ids between white space (listed)")
+  app.add_option("--list", flags.list_file, "File of sample ids between white space (listed)")
       ->type_name("FILE");
+  add_former_name(app, "--ids", "--list FILE");
   app.add_option("--ranks", order.ranks, "Ranks")->capture_default_str();
   app.add_option("--ranks-per-node", order.ranks_per_node, "Ranks a node; 0 = all on one")
       ->capture_default_str();
@@ -165,7 +167,7 @@ void add_order_command(CLI::App& app) {
   add_order_options(*sub, *flags);
   sub->add_option("--epoch", flags->epoch, "The epoch that is drawn")->capture_default_str();
   sub->add_option("--epochs", flags->epochs, "Epochs of training, held against the rule");
-  sub->add_flag("--list", flags->list, "Print the order itself (always up to 64 samples)");
+  sub->add_flag("--print", flags->print, "Print the order itself (always up to 64 samples)");
   sub->add_flag("--json", flags->json, "Print the result as JSON");
   sub->callback([flags] { show_order(*flags); });
 }

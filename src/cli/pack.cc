@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/named_choice.hpp"
-#include "cli/output.hpp"
 #include "cli/pack/packer.hpp"
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

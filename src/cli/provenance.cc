@@ -7,15 +7,13 @@
 #include <memory>
 #include <optional>
 
-#include "cli/at_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/named_choice.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "cli/provenance_report.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/provenance/sidecar_file.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/loader_flags.hpp"
-#include "cli/mpi_main.hpp"
-#include "cli/output.hpp"
 #include "cli/sample_lines.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
+#include "program/run.hpp"
 #include "storage/url.hpp"
 
 namespace forebay {
@@ -161,7 +161,7 @@ void print_plan(const Loader& loader, bool json) {
   fmt::print("{}\n", object.dump());
 }
 
-int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
+void run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {
   // What each of these adds is collective, or a part of every line.
   require_agreement(*comm,
                     fmt::format("decode={},stats={},trace={},explain={}", flags.loader.decode,
@@ -178,13 +178,12 @@ int run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& f
   Loader loader = Loader::open(comm, flags.dataset, options, trace.get());
   if (flags.explain) {
     if (comm->rank() == 0) print_plan(loader, flags.json);
-    return 0;
+    return;
   }
   comm->set_timeout(flags.loader.patience_with_ranks());
   print_batches(*comm, loader, flags);
   if (flags.statistics) print_statistics(*comm, loader);
   if (trace) write_trace_of_ranks(*comm, *trace, flags.trace);
-  return 0;
 }
 
 void check_flags(const SamplesFlags& flags) {
@@ -226,9 +225,7 @@ void add_samples_command(CLI::App& app) {
     // Values that nobody decodes may be anything, also where the codec is looked up: in the first.
     const bool any_value = !flags->loader.decode && flags->loader.schema.empty();
     if (any_value && flags->loader.codec == "auto") flags->loader.codec = "bytes";
-    const int code = run_collective_main(
-        [&](const std::shared_ptr<Communicator>& comm) { return run_samples(comm, *flags); });
-    if (code != 0) throw CLI::RuntimeError(code);
+    run_on_ranks([&](const auto& comm) { run_samples(comm, *flags); });
   });
 }
 

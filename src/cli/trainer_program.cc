@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "cli/other_program.hpp"
 #include "forebay/error.hpp"
+#include "program/run.hpp"
 
 namespace forebay {
 namespace {

@@ -8,15 +8,13 @@
 #include <memory>
 #include <vector>
 
-#include "cli/at_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "cli/verify_mapped.hpp"
 #include "cli/verify_samples.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 #include "read/mapped_access.hpp"
 
 namespace forebay {

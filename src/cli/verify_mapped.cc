@@ -6,11 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "cli/at_file.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/lmdb/verify.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

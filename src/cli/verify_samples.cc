@@ -1,6 +1,7 @@
 #include "cli/verify_samples.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/at_file.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
 #include "format/sample_reader.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {
@@ -39,8 +38,8 @@ struct Outcome {
 /// Reads ranges of samples, and halves those that fail until it is known which samples do.
 class Verifier {
  public:
-  Verifier(const SampleSource& source, Engine engine, std::uint64_t max_faults)
-      : reader_(source, {.engine = engine, .bulk = {}, .gap_bytes = kGapBytes}),
+  Verifier(const DataSet& data, Engine engine, std::uint64_t max_faults)
+      : reader_(data, {.engine = engine, .bulk = {}, .gap_bytes = kGapBytes}),
         max_faults_(max_faults) {}
 
   void check(std::uint64_t first, std::uint64_t count) {
@@ -74,34 +73,40 @@ class Verifier {
   Outcome outcome_;
 };
 
-Outcome check_all(const SampleSource& source, Engine engine, std::uint64_t max_faults) {
+Outcome check_all(const DataSet& data, Engine engine, std::uint64_t max_faults) {
   const auto start = std::chrono::steady_clock::now();
-  Verifier verifier(source, engine, max_faults);
-  Progress progress("verifying", source.entries());
-  const std::uint64_t step =
-      std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, source.sample_bytes()));
-  for (std::uint64_t first = 0; first < source.entries(); first += step) {
+  Verifier verifier(data, engine, max_faults);
+  Progress progress("verifying", data.facts().entries);
+  const std::uint64_t step = std::max<std::uint64_t>(
+      1, kStepBytes / std::max<std::uint64_t>(1, data.facts().sample_bytes));
+  for (std::uint64_t first = 0; first < data.facts().entries; first += step) {
     progress.update(first);
-    verifier.check(first, std::min(step, source.entries() - first));
+    verifier.check(first, std::min(step, data.facts().entries - first));
   }
-  source.check_unchanged();
+  data.check_unchanged();
   Outcome outcome = verifier.take();
-  outcome.samples = source.entries();
-  outcome.decoded = source.counters();
+  outcome.samples = data.facts().entries;
+  outcome.decoded = data.counters();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 
-Json to_json(const SampleSource& source, const Outcome& outcome) {
+/// What a sample is made of.
+std::string shape_of(const DataSetFacts& facts) {
+  if (!facts.schema.fields.empty()) return to_string(facts.schema);
+  return facts.parts.empty() ? "any size" : fmt::format("{}", fmt::join(facts.parts, ", "));
+}
+
+Json to_json(const DataSet& data, const Outcome& outcome) {
   Json faults = Json::array();
   for (const Fault& fault : outcome.faults) {
     faults.push_back({{"sample", fault.sample}, {"text", fault.text}});
   }
-  return {{"path", source.path()},
+  return {{"path", data.facts().path},
           {"sound", outcome.fault_count == 0},
-          {"format", source.format()},
+          {"format", data.facts().format},
           {"samples", outcome.samples},
-          {"schema", to_string(source.schema())},
+          {"schema", to_string(data.facts().schema)},
           {"bytes_read", outcome.bytes_read},
           {"chunks_decoded", outcome.decoded.chunks},
           {"bytes_decoded", outcome.decoded.bytes_decoded},
@@ -110,26 +115,26 @@ Json to_json(const SampleSource& source, const Outcome& outcome) {
           {"seconds", outcome.seconds}};
 }
 
-void print_outcome(const SampleSource& source, const Outcome& outcome) {
+void print_outcome(const DataSet& data, const Outcome& outcome) {
   for (const Fault& fault : outcome.faults) fmt::print("{}\n", fault.text);
   if (outcome.fault_count > outcome.faults.size()) {
     fmt::print("and {} more: see --max-faults\n",
                human_count(outcome.fault_count - outcome.faults.size()));
   }
-  fmt::print("{}: {} samples of {} checked in {:.1f} s: {}\n", source.path(),
-             human_count(outcome.samples), to_string(source.schema()), outcome.seconds,
+  fmt::print("{}: {} samples of {} checked in {:.1f} s: {}\n", data.facts().path,
+             human_count(outcome.samples), shape_of(data.facts()), outcome.seconds,
              outcome.fault_count == 0 ? "sound" : human_count(outcome.fault_count) + " damaged");
 }
 
 }  // namespace
 
 void verify_samples(const DatasetOptions& dataset, std::uint64_t max_faults) {
-  const auto source = open_sample_set(dataset);
-  const Outcome outcome = check_all(*source, dataset.engine, max_faults);
+  const auto data = open_sample_set(dataset);
+  const Outcome outcome = check_all(*data, dataset.engine, max_faults);
   if (dataset.json) {
-    print_json(to_json(*source, outcome));
+    print_json(to_json(*data, outcome));
   } else {
-    print_outcome(*source, outcome);
+    print_outcome(*data, outcome);
   }
   if (outcome.fault_count == 0) return;
   flush_output();

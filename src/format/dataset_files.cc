@@ -13,15 +13,63 @@ namespace {
 
 constexpr std::size_t kMostNameBytes = 120;  // in a message
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+constexpr std::size_t kMostFiles = 10'000'000;
+
+/// At commas that are not inside of braces.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '{') ++depth;
+    if (c == '}') depth = std::max(0, depth - 1);
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
   }
   return parts;
+}
+
+/// "000..009": the numbers, with as many digits where the first begins with a zero. Nothing where
+/// `text` is no range.
+std::vector<std::string> numbers_of(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return {};
+  const std::string first = text.substr(0, dots);
+  const std::string last = text.substr(dots + 2);
+  const auto is_number = [](const std::string& digits) {
+    return !digits.empty() && digits.size() < 10 &&
+           digits.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (!is_number(first) || !is_number(last)) return {};
+  const std::uint64_t end = std::stoull(last);
+  const std::size_t width = first.size() > 1 && first[0] == '0' ? first.size() : 0;
+  std::vector<std::string> numbers;
+  for (std::uint64_t n = std::stoull(first); n <= end && numbers.size() < kMostFiles; ++n) {
+    numbers.push_back(fmt::format("{:0{}}", n, width));
+  }
+  return numbers;
+}
+
+/// What the first pair of braces in `text` stands for, then the next, as shells have it.
+std::vector<std::string> expand_braces(const std::string& text) {
+  const std::size_t open = text.find('{');
+  const std::size_t close = text.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return {text};
+  const std::string inside = text.substr(open + 1, close - open - 1);
+  std::vector<std::string> words = numbers_of(inside);
+  if (words.empty()) words = split(inside);
+  const std::vector<std::string> ends = expand_braces(text.substr(close + 1));
+  if (words.size() * ends.size() > kMostFiles) {
+    throw Error(ErrorKind::usage, fmt::format("braces stand for more than {} files", kMostFiles),
+                "name fewer", {.file = text});
+  }
+  std::vector<std::string> all;
+  for (const std::string& word : words) {
+    for (const std::string& end : ends) all.push_back(text.substr(0, open) + word + end);
+  }
+  return all;
 }
 
 struct GlobMatches {
@@ -65,7 +113,7 @@ std::size_t end_of_files(const std::string& text) {
 
 std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
   std::vector<FieldChoice> choices;
-  for (const std::string& part : split(fields, ',')) {
+  for (const std::string& part : split(fields)) {
     const std::size_t equals = part.find('=');
     FieldChoice choice{.name = {}, .stored = part};
     if (equals != std::string::npos) {
@@ -84,11 +132,13 @@ std::vector<FieldChoice> parse_fields(const std::string& fields, const std::stri
 std::vector<std::string> expand(const std::string& files) {
   if (storage_has(files)) return {files};
   std::vector<std::string> found;
-  for (const std::string& part : split(files, ',')) {
-    if (storage_has(part)) {
-      found.push_back(part);
-    } else {
-      add_matches(part, found);
+  for (const std::string& part : split(files)) {
+    for (const std::string& file : storage_has(part) ? std::vector{part} : expand_braces(part)) {
+      if (storage_has(file)) {
+        found.push_back(file);
+      } else {
+        add_matches(file, found);
+      }
     }
   }
   return found;

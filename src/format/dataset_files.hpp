@@ -1,6 +1,7 @@
 // What the text that names a data set of files with fields may look like.
 //
-//   FILES            one file, a pattern (*, ?, [...]), or several of both, separated by commas;
+//   FILES            one file, a pattern (*, ?, [...], {000..009}, {a,b}), or several of both,
+//                    separated by commas;
 //                    a file that exists under the whole name wins over patterns and commas;
 //                    what a pattern matches is sorted by bytes, so number parts with equal widths
 //   URLs             each file may be one (forebay/storage.hpp); on storage that is no file system

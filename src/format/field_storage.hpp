@@ -17,32 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "format/data_set.hpp"
+
 namespace forebay {
-
-/// A stretch of one file of a data set.
-struct FileExtent {
-  std::uint32_t file = 0;  ///< index into the data set's files
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  bool operator==(const FileExtent&) const = default;
-};
-
-/// The bytes of extents, once they are in memory. Safe to use from many threads at once.
-class FileBytes {
- public:
-  /// The bytes of [offset, offset + length), which lie inside one extent of a plan.
-  virtual std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
-                                        std::uint64_t length) const = 0;
-
- protected:
-  ~FileBytes() = default;
-};
-
-/// Memory that decoding needs beside its output: one a thread, kept from call to call.
-struct DecodeSpace {
-  std::vector<std::byte> first;
-  std::vector<std::byte> second;
-};
 
 /// Rows at equal distances in a file.
 struct StridedLayout {

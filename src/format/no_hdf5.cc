@@ -16,8 +16,8 @@ bool is_hdf5(const File& file) {
   return start == std::array{std::byte{0x89}, std::byte{'H'}, std::byte{'D'}, std::byte{'F'}};
 }
 
-std::unique_ptr<SampleSource> open_hdf5(const std::string&, SampleFiles files,
-                                        std::span<const FieldChoice>) {
+std::unique_ptr<DataSet> open_hdf5(const std::string&, DataFiles files,
+                                   std::span<const FieldChoice>) {
   throw Error(ErrorKind::unsupported, "Forebay was built without HDF5",
               "build it again with libhdf5-dev installed and FOREBAY_HDF5=ON",
               {.file = files.front()->path()});

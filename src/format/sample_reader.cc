@@ -51,38 +51,45 @@ std::uint64_t bytes_of(std::span<const PlacedExtent> reads) {
   return reads.empty() ? 0 : reads.back().place + reads.back().extent.length;
 }
 
-std::vector<ReadRequest> requests_of(const SampleSource& source,
-                                     std::span<const PlacedExtent> reads,
+std::vector<ReadRequest> requests_of(const DataSet& data, std::span<const PlacedExtent> reads,
                                      std::span<std::byte> memory) {
   std::vector<ReadRequest> requests;
   requests.reserve(reads.size());
   for (const PlacedExtent& read : reads) {
-    requests.push_back({.offset = source.offset_in_whole(read.extent),
+    requests.push_back({.offset = data.offset_in_whole(read.extent),
                         .into = memory.subspan(read.place, read.extent.length)});
   }
   return requests;
 }
 
-SampleReader::SampleReader(const SampleSource& source, const SampleReaderOptions& options)
-    : source_(source),
+SampleReader::SampleReader(const DataSet& data, const SampleReaderOptions& options)
+    : data_(data),
       gap_bytes_(options.gap_bytes),
-      bulk_(make_bulk_reader(source.whole(), options.engine, options.bulk)) {}
+      bulk_(make_bulk_reader(data.whole(), options.engine, options.bulk)) {}
 
 void SampleReader::read(std::span<const std::uint64_t> ids) {
-  plan_ = std::make_unique<SamplePlan>(source_.plan(ids));
+  plan_ = data_.plan(ids);
   reads_ = place_extents(plan_->extents(), gap_bytes_);
   memory_.resize(bytes_of(reads_));
   scratch_.resize(plan_->scratch_bytes());
-  bulk_->read(requests_of(source_, reads_, memory_), [](std::size_t) {});
+  bulk_->read(requests_of(data_, reads_, memory_), [](std::size_t) {});
   for (std::size_t i = 0; i < reads_.size(); ++i) {
     const std::uint32_t file = reads_[i].extent.file;
-    if (i == 0 || reads_[i - 1].extent.file != file) source_.check_unchanged(file);
+    if (i == 0 || reads_[i - 1].extent.file != file) data_.check_unchanged(file);
   }
   plan_->decode_all(PlacedBytes(reads_, memory_), scratch_);
 }
 
-std::span<const std::byte> SampleReader::value(std::size_t position, std::size_t field) const {
-  return plan_->value(position, field, PlacedBytes(reads_, memory_), scratch_);
+std::span<const std::byte> SampleReader::part(std::size_t position, std::size_t part) const {
+  return plan_->part(position, part, PlacedBytes(reads_, memory_), scratch_);
+}
+
+std::span<const std::byte> SampleReader::value(std::size_t position) {
+  const PlacedBytes bytes(reads_, memory_);
+  PlanValues values(data_, *plan_, bytes, scratch_);
+  value_.resize(values.bytes(position));
+  values.write(position, value_);
+  return value_;
 }
 
 }  // namespace forebay

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "format/sample_source.hpp"
+#include "format/data_set.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {
@@ -40,9 +40,8 @@ class PlacedBytes final : public FileBytes {
   std::span<const std::byte> memory_;
 };
 
-/// One request a read, into its place of `memory`, for a BulkReader of source.whole().
-std::vector<ReadRequest> requests_of(const SampleSource& source,
-                                     std::span<const PlacedExtent> reads,
+/// One request a read, into its place of `memory`, for a BulkReader of data.whole().
+std::vector<ReadRequest> requests_of(const DataSet& data, std::span<const PlacedExtent> reads,
                                      std::span<std::byte> memory);
 
 /// How many bytes `reads` take.
@@ -52,28 +51,31 @@ std::uint64_t bytes_of(std::span<const PlacedExtent> reads);
 std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
                                         std::uint64_t gap_bytes);
 
-/// Belongs to one thread; the source must outlive it.
+/// Belongs to one thread; the data set must outlive it.
 class SampleReader {
  public:
-  SampleReader(const SampleSource& source, const SampleReaderOptions& options);
+  SampleReader(const DataSet& data, const SampleReaderOptions& options);
 
   /// Reads and decodes `ids`; forgets those read before.
   /// Throws usage, io, corrupt, and changed when a file is not the one that was opened.
   void read(std::span<const std::uint64_t> ids);
   std::size_t size() const { return plan_ ? plan_->size() : 0; }
-  /// Field `field` of the id at `position`; valid until the next read().
-  std::span<const std::byte> value(std::size_t position, std::size_t field) const;
+  /// Part or field `part` of the id at `position`; valid until the next read().
+  std::span<const std::byte> part(std::size_t position, std::size_t part) const;
+  /// The whole value; valid until the next call.
+  std::span<const std::byte> value(std::size_t position);
   /// Of all files so far.
   BulkCounters counters() const { return bulk_->counters(); }
 
  private:
-  const SampleSource& source_;
+  const DataSet& data_;
   std::uint64_t gap_bytes_;
   std::unique_ptr<BulkReader> bulk_;
-  std::unique_ptr<SamplePlan> plan_;
+  std::unique_ptr<const Plan> plan_;
   std::vector<PlacedExtent> reads_;
   std::vector<std::byte> memory_;
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> value_;
 };
 
 }  // namespace forebay

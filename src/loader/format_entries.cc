@@ -1,15 +1,17 @@
 // The options that tell what the files of a data set are.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
 #include "core/number_text.hpp"
+#include "forebay/error.hpp"
+#include "format/registry.hpp"
 #include "loader/option_table.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr Name<std::string_view> kFormats[] = {
-    {"auto", "auto"}, {"hdf5", "hdf5"}, {"npy", "npy"}, {"cifar10", "cifar10"}, {"raw", "raw"},
-};
 constexpr Name<ConventionName> kConventions[] = {
     {"auto", ConventionName::automatic},      {"plain", ConventionName::plain},
     {"grouped", ConventionName::grouped},     {"meta-info", ConventionName::meta_info},
@@ -18,13 +20,27 @@ constexpr Name<ConventionName> kConventions[] = {
 constexpr Name<KeyOrder> kKeyOrders[] = {{"key", KeyOrder::key}, {"number", KeyOrder::number}};
 constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 
+std::string parse_format(std::string_view text) {
+  const std::vector<Format> all = formats();
+  if (text == "auto" || std::ranges::find(all, text, &Format::name) != all.end()) {
+    return std::string(text);
+  }
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no value of option format", text),
+              "choose one of: auto, " + format_names());
+}
+
+std::string_view format_help() {
+  static const std::string help = fmt::format(
+      "what the files are: {}, or auto (default), which looks at the first and takes the rest for "
+      "LMDB",
+      format_names());
+  return help;
+}
+
 const std::array kEntries = {
-    OptionEntry{
-        {"format", "NAME",
-         "what the files are: hdf5, npy, cifar10, raw, or auto (default), which looks at "
-         "the first and takes the rest for LMDB"},
-        [](LoaderOptions& o, std::string_view t) { o.format = parse_name("format", t, kFormats); },
-        [](const LoaderOptions& o) { return o.format; }},
+    OptionEntry{{"format", "NAME", format_help()},
+                [](LoaderOptions& o, std::string_view t) { o.format = parse_format(t); },
+                [](const LoaderOptions& o) { return o.format; }},
     OptionEntry{{"convention", "NAME",
                  "of LMDB, which records are samples: plain, grouped (image-1 with label-1), "
                  "meta-info, or auto (default), which looks at the keys"},

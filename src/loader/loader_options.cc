@@ -185,7 +185,7 @@ const std::array kEntries = {
         {"stage", "KIND", "shared memory of the stage: posix, mpi"},
         [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
         [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
-    OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, bytes"},
+    OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, number, bytes"},
                 [](LoaderOptions& o, std::string_view t) { o.codec = t; },
                 [](const LoaderOptions& o) { return o.codec; }},
     OptionEntry{{"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"},

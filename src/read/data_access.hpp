@@ -2,7 +2,7 @@
 //
 //   LmdbAccess        records of any size with keys, which have to be located
 //   MappedAccess      samples that are several records, or of several databases, or ordered anew
-//   SampleSetAccess   fields of fixed size at places that are known since open: HDF5, raw, .npy
+//   DataSetAccess   fields of fixed size at places that are known since open: HDF5, raw, .npy
 //
 //   open         roots            facts, first value     rank 0        what the others are told
 //   locate       all ranks        make_reader            roots         what fills the stage

@@ -1,8 +1,8 @@
 #include "read/open_access.hpp"
 
+#include "read/data_set_access.hpp"
 #include "read/lmdb_access.hpp"
 #include "read/mapped_access.hpp"
-#include "read/sample_set_access.hpp"
 
 namespace forebay {
 namespace {
@@ -12,7 +12,7 @@ const std::string kMapped = "lmdb with a convention";
 }  // namespace
 
 std::string recognize_format(const std::string& path, const LoaderOptions& options) {
-  const std::string format = options.format == "auto" ? recognize_samples(path) : options.format;
+  const std::string format = options.format == "auto" ? recognise_files(path) : options.format;
   if (!format.empty()) return format;
   return convention::needs_no_map(path, convention_options(options)) ? format : kMapped;
 }
@@ -32,7 +32,7 @@ std::shared_ptr<DataAccess> make_access(const std::string& path, const LoaderOpt
     case DataKind::fields:
       break;
   }
-  return std::make_shared<SampleSetAccess>(path, options, format);
+  return std::make_shared<DataSetAccess>(path, options, format);
 }
 
 }  // namespace forebay

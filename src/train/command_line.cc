@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/variant.hpp"
-#include "cli/loader_flags.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "measure/comparison.hpp"
+#include "program/flags.hpp"
 #include "train/net_catalog.hpp"
 
 namespace forebay {
@@ -281,7 +281,8 @@ void add_ladder_flags(CLI::App& command, LadderFlags& flags) {
                      "What to compare: strategies, with knobs as in lmm+roots=2 (default: all)");
   command.add_option("--repetitions", flags.repetitions, "Trainings with each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--order-seed", flags.order_seed, "Seed of the order of the runs (default 1)");
+  command.add_option("--run-seed", flags.run_seed, "Seed of the order of the runs (default 1)");
+  add_former_name(command, "--order-seed", "--run-seed");
   command.add_flag("--cold", flags.cold, "Drop the page cache before each run; needs root");
   command.add_option("--json", flags.json,
                      "Write every run with its figures to this file (-: standard output)");
@@ -297,7 +298,7 @@ LadderOptions complete(const LadderFlags& flags) {
   return {.train = train,
           .variants = bench::parse_variants(flags.strategies, train.loader),
           .repetitions = flags.repetitions,
-          .seed = flags.order_seed,
+          .seed = flags.run_seed,
           .cold = flags.cold,
           .threads = flags.train.threads};
 }

@@ -44,7 +44,7 @@ struct LadderFlags {
   TrainFlags train;
   std::vector<std::string> strategies;  ///< empty: all
   int repetitions = 3;
-  std::uint64_t order_seed = 1;
+  std::uint64_t run_seed = 1;
   bool cold = false;
   std::string json;  ///< file, "-": standard output, empty: none
 };

@@ -1,9 +1,6 @@
 #include "train/ladder.hpp"
 
-#include <algorithm>
-#include <random>
-
-#include "cli/bench/page_cache.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay {
 
@@ -16,10 +13,8 @@ LadderResults run_ladder(const std::shared_ptr<Communicator>& comm, const Ladder
   collectively(*comm, [&] { files = bench::files_of(options.train.dataset); });
   bench::PageCache cache(*comm, layout, files, options.cold);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-    std::vector<bench::Variant> variants = options.variants;
-    std::ranges::shuffle(variants,
-                         std::mt19937_64(options.seed + static_cast<std::uint64_t>(repetition)));
-    for (const bench::Variant& variant : variants) {
+    for (const bench::Variant& variant :
+         bench::in_turn(options.variants, options.seed, repetition)) {
       TrainOptions train = options.train;
       train.loader = variant.options;
       train.measure_skew = true;

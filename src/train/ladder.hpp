@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/variant.hpp"
+#include "measure/comparison.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
@@ -44,7 +44,7 @@ LadderResults run_ladder(const std::shared_ptr<Communicator>& comm, const Ladder
                          const std::function<void(std::size_t)>& done = {});
 
 /// One JSON object: every run, and for each variant the median, least and most of its figures.
-std::string to_json(const LadderResults& results);
+nlohmann::ordered_json to_json(const LadderResults& results);
 
 /// A table: images a second, and seconds of reading, skew, computing and exchange, means of ranks.
 std::string to_text(const LadderResults& results);

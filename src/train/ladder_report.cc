@@ -1,17 +1,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/spread.hpp"
+#include "measure/comparison.hpp"
 #include "train/ladder.hpp"
 #include "train/trainer.hpp"
 
 namespace forebay {
-namespace {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 /// The papers' parts of an iteration.
 struct Parts {
@@ -39,19 +39,19 @@ Parts parts_of(const TrainReport& report) {
 }
 
 Json row_of(const LadderResults& results, const std::string& variant) {
-  std::map<std::string, std::vector<double>> figures;
+  std::vector<Json> figures;
   for (const LadderRun& run : results.runs) {
     if (run.variant != variant) continue;
     const Parts parts = parts_of(run.report);
-    figures["images_per_second"].push_back(images_per_second(run.report.ranks));
-    figures["read_seconds"].push_back(parts.read);
-    figures["skew_seconds"].push_back(parts.skew);
-    figures["compute_seconds"].push_back(parts.compute);
-    figures["sync_seconds"].push_back(parts.sync);
-    figures["other_seconds"].push_back(parts.other);
+    figures.push_back({{"compute_seconds", parts.compute},
+                       {"images_per_second", images_per_second(run.report.ranks)},
+                       {"other_seconds", parts.other},
+                       {"read_seconds", parts.read},
+                       {"skew_seconds", parts.skew},
+                       {"sync_seconds", parts.sync}});
   }
   Json row{{"strategy", variant}};
-  for (const auto& [name, values] : figures) row[name] = bench::spread_to_json(values);
+  row.update(bench::spreads_of(figures));
   return row;
 }
 
@@ -65,7 +65,7 @@ Json summary_of(const LadderResults& results) {
 
 }  // namespace
 
-std::string to_json(const LadderResults& results) {
+Json to_json(const LadderResults& results) {
   const TrainOptions& train = results.options.train;
   Json json{{"bench", "train"},
             {"ranks", results.ranks},
@@ -85,7 +85,7 @@ std::string to_json(const LadderResults& results) {
     entry.update(Json::parse(to_json(run.report)));
     json["runs"].push_back(std::move(entry));
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json;
 }
 
 std::string to_text(const LadderResults& results) {

@@ -63,11 +63,11 @@ class Order(CommandTest):
         self.assertNotEqual(other["list"], report["list"])
         self.assertIn("iteration  rank  samples", self.succeed("order", "--samples", 20))
         self.assertNotIn("iteration  rank", self.succeed("order", "--samples", 65))
-        self.assertIn("iteration  rank", self.succeed("order", "--samples", 65, "--list"))
+        self.assertIn("iteration  rank", self.succeed("order", "--samples", 65, "--print"))
 
     def test_a_list_is_kept(self):
         ids = self.write("ids", b"4 0\n4\n 2\n")
-        report = self.succeed_json("order", "--samples", 5, "--ids", ids, "--batch", 2)
+        report = self.succeed_json("order", "--samples", 5, "--list", ids, "--batch", 2)
         self.assertEqual(report["list"], [[[4, 0]], [[4, 2]]])
         self.assertIsNone(report["randomization_level_percent"])
 
@@ -98,13 +98,13 @@ class Order(CommandTest):
                   naming="2 groups cannot be shared by 4 ranks")
         self.fail("order", "--samples", 100, "--group", 101, code=2, naming="larger")
         self.fail("order", "--samples", 100, "--ratio", 0, code=2, naming="memory ratio")
-        self.fail("order", "--samples", 100, "--ids", self.path("none"), naming="none")
-        self.fail("order", "--samples", 3, "--ids", self.write("ids", b"1\n3\n"), code=2,
+        self.fail("order", "--samples", 100, "--list", self.path("none"), naming="none")
+        self.fail("order", "--samples", 3, "--list", self.write("ids", b"1\n3\n"), code=2,
                   naming="entry 1")
-        self.fail("order", "--samples", 3, "--ids", self.write("ids", b"x\n"), code=2,
+        self.fail("order", "--samples", 3, "--list", self.write("ids", b"x\n"), code=2,
                   naming="line 1")
         self.fail("order", self.path("none"), naming="none")
-        self.fail("order", "--samples", 1 << 30, "--list", code=2, naming="--list")
+        self.fail("order", "--samples", 1 << 30, "--print", code=2, naming="--print")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.faults("src/sync/a.cc", '#include "comm/b.hpp"\n'), [])
         self.assert_fault("src/sync/a.cc", '#include "order/b.hpp"\n')
 
+    def test_programs_stand_side_by_side(self):
+        for program, other in (("cli", "train"), ("train", "cli")):
+            shared = '#include "program/a.hpp"\n#include "measure/b.hpp"\n#include "sync/c.hpp"\n'
+            self.assertEqual(self.faults(f"src/{program}/a.cc", shared), [])
+            self.assert_fault(f"src/{program}/a.cc", f'#include "{other}/a.hpp"\n')
+        self.assert_fault("src/program/a.cc", '#include "measure/b.hpp"\n')
+        self.assert_fault("src/loader/a.cc", '#include "program/b.hpp"\n')
+
     def test_unknown_rooms_and_headers_must_be_declared(self):
         self.assert_fault("src/attic/a.cc", "\n")
         self.assert_fault("include/forebay/novelty.hpp", "\n")

@@ -22,14 +22,14 @@ inline std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
 }
 
 /// Field `field` of each id, read in one list.
-inline std::vector<std::vector<std::byte>> read_field(const SampleSource& source,
+inline std::vector<std::vector<std::byte>> read_field(const DataSet& source,
                                                       std::span<const std::uint64_t> ids,
                                                       std::size_t field = 0,
                                                       Engine engine = Engine::pread) {
   SampleReader reader(source, {.engine = engine, .bulk = {}, .gap_bytes = 0});
   reader.read(ids);
   std::vector<std::vector<std::byte>> values;
-  for (std::size_t i = 0; i < ids.size(); ++i) values.push_back(copy_of(reader.value(i, field)));
+  for (std::size_t i = 0; i < ids.size(); ++i) values.push_back(copy_of(reader.part(i, field)));
   return values;
 }
 

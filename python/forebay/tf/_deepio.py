@@ -27,11 +27,7 @@ def _unsupported(happened: str, remedy: str) -> Exception:
 
 @functools.cache
 def _operations() -> Any:
-    """The operations of the library, which is loaded at the first call.
-
-    forebay._core has brought libforebay into the process already, bound to the protobuf that it was
-    built with: TensorFlow's own, of another version, stays TensorFlow's.
-    """
+    """The operations of the library, which is loaded at the first call."""
     if not _LIBRARY.exists():
         raise _unsupported(
             "this forebay was built without TensorFlow's operation",

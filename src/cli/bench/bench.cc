@@ -8,16 +8,15 @@
 #include "cli/bench/read_bench.hpp"
 #include "cli/bench/read_results.hpp"
 #include "cli/bench/sync_command.hpp"
-#include "cli/bench/write_results.hpp"
 #include "cli/commands.hpp"
-#include "cli/loader_flags.hpp"
-#include "cli/mpi_main.hpp"
-#include "cli/named_choice.hpp"
-#include "cli/output.hpp"
 #include "cli/trainer_program.hpp"
 #include "comm/values.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "measure/comparison.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
+#include "program/run.hpp"
 
 namespace forebay {
 namespace {
@@ -28,7 +27,7 @@ using bench::LoadOptions;
 using bench::ReadOptions;
 using bench::ReadResults;
 
-int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
+void run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
   std::string strategies;
   for (const std::string& word : options.strategies) strategies += word + ",";
   require_agreement(*comm,
@@ -44,10 +43,9 @@ int run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& optio
     bench::write_results(json, bench::to_text(json), options.json);
     flush_output();
   });
-  return 0;
 }
 
-int run_load(const std::shared_ptr<Communicator>& comm, const LoadOptions& options) {
+void run_load(const std::shared_ptr<Communicator>& comm, const LoadOptions& options) {
   std::string variants;
   for (const std::string& word : options.variants) variants += word + ",";
   require_agreement(
@@ -63,7 +61,6 @@ int run_load(const std::shared_ptr<Communicator>& comm, const LoadOptions& optio
     bench::write_results(json, bench::load_table(json), options.json);
     flush_output();
   });
-  return 0;
 }
 
 void complete(LoaderOptions& loader) {
@@ -84,7 +81,8 @@ void add_read_flags(CLI::App& command, ReadOptions& options) {
                      "can read the data set)");
   command.add_option("--repetitions", options.repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--seed", options.seed, "Seed of the order of the runs (default 1)");
+  command.add_option("--run-seed", options.seed, "Seed of the order of the runs (default 1)");
+  add_former_name(command, "--seed", "--run-seed");
   command.add_flag("--cold", options.cold, "Drop the page cache before each run; needs root");
   command
       .add_option("--compute", options.compute,
@@ -110,9 +108,7 @@ void add_read(CLI::App& bench) {
   add_read_flags(*command, *options);
   command->callback([options] {
     complete(options->loader);
-    const int code = run_collective_main(
-        [&](const std::shared_ptr<Communicator>& comm) { return run_read(comm, *options); });
-    if (code != 0) throw CLI::RuntimeError(code);
+    run_on_ranks([&](const auto& comm) { run_read(comm, *options); });
   });
 }
 
@@ -124,7 +120,8 @@ void add_load_flags(CLI::App& command, LoadOptions& options) {
       "(default: the options given, alone)");
   command.add_option("--repetitions", options.repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--bench-seed", options.seed, "Seed of the order of the runs (default 1)");
+  command.add_option("--run-seed", options.seed, "Seed of the order of the runs (default 1)");
+  add_former_name(command, "--bench-seed", "--run-seed");
   command.add_flag("--cold", options.cold, "Drop the page cache before each run; needs root");
   command
       .add_option_function<std::string>(
@@ -152,9 +149,7 @@ void add_load(CLI::App& bench) {
   add_load_flags(*command, *options);
   command->callback([options] {
     complete(options->loader);
-    const int code = run_collective_main(
-        [&](const std::shared_ptr<Communicator>& comm) { return run_load(comm, *options); });
-    if (code != 0) throw CLI::RuntimeError(code);
+    run_on_ranks([&](const auto& comm) { run_load(comm, *options); });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/clock.hpp"
+#include "measure/comparison.hpp"
 #include "storage/page_cache.hpp"
 
 namespace forebay::bench {
@@ -43,7 +44,7 @@ std::vector<BlockRun> run_block_sizes(Communicator& comm, PageCache& cache, cons
       runs.push_back({.engine = engine, .block = block, .bytes = bytes});
     }
   }
-  std::ranges::shuffle(runs, std::mt19937_64(seed));
+  runs = in_turn(std::move(runs), seed);
   for (BlockRun& run : runs) {
     cache.prepare();
     collectively(comm, [&] {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/page_cache.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/storage.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

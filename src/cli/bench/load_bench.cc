@@ -1,14 +1,12 @@
 #include "cli/bench/load_bench.hpp"
 
-#include <algorithm>
-#include <random>
 #include <thread>
 
-#include "cli/bench/page_cache.hpp"
-#include "cli/progress.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/loader.hpp"
+#include "measure/machine.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -71,18 +69,18 @@ LoadResults run_load_bench(const std::shared_ptr<Communicator>& comm, const Load
   });
   for (const Variant& variant : variants) results.variants.push_back(variant.name);
   PageCache cache(*comm, results.layout, files, options.cold);
-  const auto repetitions = static_cast<std::uint64_t>(options.repetitions);
   std::unique_ptr<Progress> progress;
   if (comm->rank() == 0) {
-    progress = std::make_unique<Progress>("measuring", repetitions * variants.size());
+    progress = std::make_unique<Progress>(
+        "measuring", static_cast<std::uint64_t>(options.repetitions) * variants.size());
   }
-  for (std::uint64_t repetition = 0; repetition < repetitions; ++repetition) {
-    std::ranges::shuffle(variants, std::mt19937_64(options.seed + repetition));
-    for (std::size_t turn = 0; turn < variants.size(); ++turn) {
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    int turn = 0;
+    for (const Variant& variant : in_turn(variants, options.seed, repetition)) {
       cache.prepare();
-      results.runs.push_back(run_variant(comm, options, variants[turn], results));
-      results.runs.back().repetition = static_cast<int>(repetition);
-      results.runs.back().turn = static_cast<int>(turn);
+      results.runs.push_back(run_variant(comm, options, variant, results));
+      results.runs.back().repetition = repetition;
+      results.runs.back().turn = turn++;
       if (progress) progress->update(results.runs.size());
     }
   }

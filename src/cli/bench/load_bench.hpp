@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/layout.hpp"
-#include "cli/bench/variant.hpp"
 #include "forebay/statistics.hpp"
+#include "measure/comparison.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

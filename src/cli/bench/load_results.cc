@@ -1,13 +1,13 @@
 #include "cli/bench/load_results.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "cli/bench/spread.hpp"
-#include "cli/bench/table.hpp"
-#include "cli/bench/today.hpp"
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/mpi.hpp"
+#include "measure/comparison.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -66,18 +66,13 @@ Json run_to_json(const LoadRun& run) {
 
 Json summary_of(const LoadResults& results, const std::string& variant) {
   Json row{{"variant", variant}};
-  std::vector<std::pair<std::string, std::vector<double>>> figures;
+  std::vector<Json> figures;
   for (const LoadRun& run : results.runs) {
     if (run.variant != variant) continue;
-    const Json of_run = figures_of(run);
-    for (const auto& [name, value] : of_run.items()) {
-      auto found = std::ranges::find(figures, name, &decltype(figures)::value_type::first);
-      if (found == figures.end()) found = figures.insert(found, {name, {}});
-      found->second.push_back(value.get<double>());
-    }
+    figures.push_back(figures_of(run));
     row["explain"] = run.explain;
   }
-  for (auto& [name, values] : figures) row[name] = spread_to_json(std::move(values));
+  row.update(spreads_of(figures));
   return row;
 }
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/bench/layout.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

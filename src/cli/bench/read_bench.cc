@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <random>
 
-#include "cli/progress.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -151,9 +151,7 @@ class ReadBench {
     if (options().plain) {
       for (const int readers : kReaders) turns.push_back({.readers = readers});
     }
-    std::ranges::shuffle(turns,
-                         std::mt19937_64(options().seed + static_cast<std::uint64_t>(repetition)));
-    return turns;
+    return in_turn(std::move(turns), options().seed, repetition);
   }
 
   void seek() {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cli/bench/block_sizes.hpp"
-#include "cli/bench/layout.hpp"
 #include "cli/bench/plain_read.hpp"
 #include "cli/bench/seek_only.hpp"
 #include "cli/bench/strategy_run.hpp"
 #include "cli/bench/verification.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

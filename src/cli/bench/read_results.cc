@@ -1,13 +1,14 @@
 #include "cli/bench/read_results.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "cli/bench/spread.hpp"
-#include "cli/bench/today.hpp"
 #include "forebay/mpi.hpp"
 #include "forebay/statistics.hpp"
+#include "measure/comparison.hpp"
 
 namespace forebay::bench {
 namespace {

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "cli/bench/read_results.hpp"
-#include "cli/bench/spread.hpp"
-#include "cli/bench/table.hpp"
-#include "cli/output.hpp"
+#include "measure/comparison.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {

@@ -1,10 +1,10 @@
 #include "cli/bench/seek_only.hpp"
 
-#include "cli/bench/layout.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/process_usage.hpp"
 #include "forebay/order.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {

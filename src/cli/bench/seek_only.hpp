@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/page_cache.hpp"
 #include "forebay/communicator.hpp"
 #include "format/record_source.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

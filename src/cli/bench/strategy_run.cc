@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cli/bench/layout.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {

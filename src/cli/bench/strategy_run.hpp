@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/variant.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/loader.hpp"
+#include "measure/comparison.hpp"
 
 namespace forebay::bench {
 

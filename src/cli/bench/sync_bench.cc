@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <random>
 
-#include "cli/progress.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/bench/emulation/emulated_training.hpp"
-#include "cli/bench/layout.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 

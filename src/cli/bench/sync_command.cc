@@ -9,12 +9,12 @@
 
 #include "cli/bench/sync_bench.hpp"
 #include "cli/bench/sync_results.hpp"
-#include "cli/bench/write_results.hpp"
-#include "cli/mpi_main.hpp"
-#include "cli/named_choice.hpp"
-#include "cli/output.hpp"
 #include "comm/values.hpp"
 #include "core/number_text.hpp"
+#include "measure/comparison.hpp"
+#include "program/flags.hpp"
+#include "program/output.hpp"
+#include "program/run.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -53,7 +53,7 @@ std::string settings_of(const SyncBenchOptions& options) {
       training.feed.ahead);
 }
 
-int run(const std::shared_ptr<Communicator>& comm, const SyncBenchOptions& options) {
+void run(const std::shared_ptr<Communicator>& comm, const SyncBenchOptions& options) {
   collectively(*comm, [&] { validate(options); });
   require_agreement(*comm, settings_of(options), "the options of the benchmark");
   const SyncResults results = run_sync_bench(comm, options);
@@ -63,7 +63,6 @@ int run(const std::shared_ptr<Communicator>& comm, const SyncBenchOptions& optio
     write_results(json, sync_table(json), options.json);
     flush_output();
   });
-  return 0;
 }
 
 void add_time(CLI::App& command, const std::string& name, const std::string& help,
@@ -167,7 +166,8 @@ void add_sync_command(CLI::App& bench) {
   add_engine_flags(*command, *options);
   command->add_option("--repetitions", options->repetitions, "Runs of each (default 3)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--seed", options->seed, "Seed of the order of the runs (default 1)");
+  command->add_option("--run-seed", options->seed, "Seed of the order of the runs (default 1)");
+  add_former_name(*command, "--seed", "--run-seed");
   command->add_option("--json", options->json,
                       "Write every run with its figures to this file (-: standard output)");
   command->add_flag("--operations", options->operations,
@@ -178,9 +178,7 @@ void add_sync_command(CLI::App& bench) {
       validate(*options);
       return print_json(operations_json(*options));
     }
-    const int code = run_collective_main(
-        [&](const std::shared_ptr<Communicator>& comm) { return run(comm, *options); });
-    if (code != 0) throw CLI::RuntimeError(code);
+    run_on_ranks([&](const auto& comm) { run(comm, *options); });
   });
 }
 

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 
-#include "cli/bench/spread.hpp"
-#include "cli/bench/table.hpp"
-#include "cli/bench/today.hpp"
-#include "cli/output.hpp"
 #include "core/number_text.hpp"
 #include "forebay/mpi.hpp"
+#include "measure/comparison.hpp"
+#include "program/output.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -154,19 +152,14 @@ Json run_to_json(const SyncRun& run, const SyncBenchOptions& options) {
 
 Json summary_of(const SyncResults& results, const std::string& net, const std::string& way) {
   Json row{{"net", net}, {"strategy", way}};
-  std::vector<std::pair<std::string, std::vector<double>>> figures;
+  std::vector<Json> figures;
   for (const SyncRun& run : results.runs) {
     if (run.net != net || run.way != way) continue;
-    const Json of_run = figures_of(run, results.options);
-    for (const auto& [name, value] : of_run.items()) {
-      auto found = std::ranges::find(figures, name, &decltype(figures)::value_type::first);
-      if (found == figures.end()) found = figures.insert(found, {name, {}});
-      found->second.push_back(value.get<double>());
-    }
+    figures.push_back(figures_of(run, results.options));
     row["explain"] = run.explain;
     row["placement"] = run.cores;
   }
-  for (auto& [name, values] : figures) row[name] = spread_to_json(std::move(values));
+  row.update(spreads_of(figures));
   return row;
 }
 

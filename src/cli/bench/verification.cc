@@ -2,9 +2,9 @@
 
 #include <xxhash.h>
 
-#include "cli/bench/layout.hpp"
 #include "comm/values.hpp"
 #include "forebay/loader.hpp"
+#include "measure/machine.hpp"
 
 namespace forebay::bench {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/variant.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/statistics.hpp"
+#include "measure/comparison.hpp"
 
 namespace forebay::bench {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
 #include "format/hdf5/library.hpp"
+#include "program/output.hpp"
 
 namespace forebay::generate {
 namespace {

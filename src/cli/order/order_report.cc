@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output.hpp"
+#include "program/output.hpp"
 
 namespace forebay {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

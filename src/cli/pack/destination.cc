@@ -13,8 +13,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
-#include "cli/at_file.hpp"
 #include "cli/pack/idx.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/labels.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

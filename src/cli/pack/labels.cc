@@ -6,10 +6,10 @@
 #include <charconv>
 #include <string_view>
 
-#include "cli/at_file.hpp"
 #include "cli/pack/idx.hpp"
 #include "cli/pack/input_file.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -7,18 +7,16 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/at_file.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/output.hpp"
 #include "cli/pack/destination.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
-#include "cli/progress.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "format/lmdb/provenance/make_sidecar.hpp"
 #include "format/lmdb/provenance/sidecar_file.hpp"
 #include "format/lmdb/writer.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

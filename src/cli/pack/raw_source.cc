@@ -1,12 +1,12 @@
 // One file of images of one size, one behind the other, in (channel, height, width) order.
 #include <fmt/format.h>
 
-#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/labels.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

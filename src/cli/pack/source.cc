@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "cli/at_file.hpp"
 #include "forebay/error.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -6,12 +6,12 @@
 #include <array>
 #include <cstring>
 
-#include "cli/at_file.hpp"
 #include "cli/pack/image_encoder.hpp"
 #include "cli/pack/source.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "format/record_source.hpp"
+#include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {

@@ -1,6 +1,7 @@
 // make_codec() and the codecs that need little code: raw tensors, image files, plain bytes.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstring>
 
 #include "forebay/error.hpp"
@@ -67,6 +68,32 @@ class ImageCodec final : public Codec, public HoldsImage {
   Schema schema_;
 };
 
+/// An integer as text: "7", also with white space around it.
+class NumberCodec final : public Codec {
+ public:
+  std::string_view name() const override { return "number"; }
+  const Schema& schema() const override { return schema_; }
+
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_buffers(schema_, fields);
+    constexpr std::string_view kSpace = " \t\r\n";
+    std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+    text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+    text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      throw Error(ErrorKind::corrupt, "the value is no integer as text",
+                  "leave its part out, or give it the codec bytes");
+    }
+    std::memcpy(fields[0].data(), &number, sizeof number);
+  }
+
+ private:
+  Schema schema_{{Field{.name = "number", .type = ElementType::i64, .shape = {}}}};
+};
+
 class BytesCodec final : public Codec {
  public:
   std::string_view name() const override { return "bytes"; }
@@ -103,9 +130,10 @@ CodecPtr named_codec(const std::string& name, const Schema& declared,
   if (name == "datum") return make_datum_codec(first_value);
   if (name == "image") return make_image_codec(first_value);
   if (name == "raw") return make_raw_codec(declared);
+  if (name == "number") return std::make_shared<NumberCodec>();
   if (name == "bytes") return make_bytes_codec();
   throw Error(ErrorKind::usage, fmt::format("'{}' is not a codec", name),
-              "use one of auto, datum, image, raw, bytes");
+              "use one of auto, datum, image, raw, number, bytes");
 }
 
 }  // namespace

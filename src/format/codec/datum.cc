@@ -1,8 +1,9 @@
 #include "format/codec/datum.hpp"
 
-#include <datum.pb.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "forebay/error.hpp"
@@ -10,23 +11,208 @@
 namespace forebay {
 namespace {
 
+// Stored floats are little-endian and are copied as they lie.
+static_assert(std::endian::native == std::endian::little);
+
+enum FieldNumber : std::uint32_t {
+  kChannels = 1,
+  kHeight = 2,
+  kWidth = 3,
+  kData = 4,
+  kLabel = 5,
+  kFloatData = 6,
+  kEncoded = 7,
+};
+
+// Protobuf takes tags and lengths of five bytes at most, other numbers of ten.
+constexpr unsigned kShortVarint = 5;
+constexpr unsigned kLongVarint = 10;
+
+enum WireType : std::uint32_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kBytes = 2,
+  kGroup = 3,
+  kGroupEnd = 4,
+  kFixed32 = 5,
+};
+
+// Protobuf's limit to groups inside of groups.
+constexpr int kMostGroups = 100;
+
+struct WireField {
+  std::uint32_t number = 0;
+  std::uint32_t type = 0;
+  std::uint64_t varint = 0;            // kVarint
+  std::span<const std::byte> payload;  // the others
+
+  bool is(FieldNumber wanted, WireType wire) const { return number == wanted && type == wire; }
+};
+
+// Cuts a value into fields, never looking past its end.
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const std::byte> value) : value_(value) {}
+
+  bool at_end() const { return position_ == value_.size(); }
+
+  /// A group counts as one field, and what is in it as nothing.
+  WireField next() {
+    const WireField field = piece();
+    if (field.type == kGroup) skip_group(field.number, kMostGroups);
+    if (field.type == kGroupEnd) throw_corrupt("a group ends that has not begun");
+    return field;
+  }
+
+  [[noreturn]] void throw_corrupt(const char* what) const {
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("not a Caffe Datum: {} before byte {} of {}", what, position_, value_.size()),
+        "name what the values are with --codec");
+  }
+
+ private:
+  /// A field, or the begin or the end of a group.
+  WireField piece() {
+    // Protobuf drops what a tag has above its 32 bits.
+    const auto tag = static_cast<std::uint32_t>(varint(kShortVarint));
+    WireField field;
+    field.number = tag >> 3;
+    field.type = tag & 7;
+    if (field.number == 0) throw_corrupt("an impossible field number");
+    switch (field.type) {
+      case kVarint:
+        field.varint = varint();
+        break;
+      case kFixed64:
+        field.payload = bytes(8);
+        break;
+      case kFixed32:
+        field.payload = bytes(4);
+        break;
+      case kBytes:
+        field.payload = bytes(varint(kShortVarint));
+        break;
+      case kGroup:
+      case kGroupEnd:
+        break;
+      default:
+        throw_corrupt("an unknown wire type");
+    }
+    return field;
+  }
+
+  void skip_group(std::uint32_t number, int deepest) {
+    if (deepest == 0) throw_corrupt("groups in too many groups");
+    WireField field = piece();
+    for (; field.type != kGroupEnd; field = piece()) {
+      if (field.type == kGroup) skip_group(field.number, deepest - 1);
+    }
+    if (field.number != number) throw_corrupt("a group ends that has not begun");
+  }
+
+  std::uint64_t varint(unsigned most_bytes = kLongVarint) {
+    std::uint64_t result = 0;
+    for (unsigned i = 0; i < most_bytes; ++i) {
+      if (at_end()) throw_corrupt("a number is cut off");
+      const auto byte = std::to_integer<std::uint64_t>(value_[position_++]);
+      if (i * 7 < 64) result |= (byte & 0x7f) << i * 7;
+      if (byte < 0x80) return result;
+    }
+    throw_corrupt("a number of too many bytes");
+  }
+
+  std::span<const std::byte> bytes(std::uint64_t count) {
+    if (count > value_.size() - position_) throw_corrupt("a field is longer than the value");
+    const auto result = value_.subspan(position_, count);
+    position_ += count;
+    return result;
+  }
+
+  std::span<const std::byte> value_;
+  std::size_t position_ = 0;
+};
+
+// Protocol Buffers define that an int32 is the low half of its varint.
+std::int32_t as_int32(const WireField& field) { return static_cast<std::int32_t>(field.varint); }
+
+bool holds_floats(const WireField& field) {
+  return field.is(kFloatData, kFixed32) || field.is(kFloatData, kBytes);
+}
+
+void put_varint(std::string& out, std::uint64_t number) {
+  for (; number >= 0x80; number >>= 7) out.push_back(static_cast<char>(number | 0x80));
+  out.push_back(static_cast<char>(number));
+}
+
+// Negative numbers take ten bytes, as if they had 64 bits.
+void put_number(std::string& out, FieldNumber field, std::int32_t number) {
+  put_varint(out, field << 3 | kVarint);
+  put_varint(out, static_cast<std::uint64_t>(std::int64_t{number}));
+}
+
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int32_t>::max();
+
 std::int32_t side(std::uint32_t size) {
-  if (size > static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max())) {
+  if (size > kMostBytes) {
     throw Error(ErrorKind::usage, fmt::format("an image side of {} does not fit a Datum", size));
   }
   return static_cast<std::int32_t>(size);
 }
 
-Datum shaped_datum(const ImageShape& shape, std::optional<std::int32_t> label) {
-  Datum datum;
-  datum.set_channels(side(shape.channels));
-  datum.set_height(side(shape.height));
-  datum.set_width(side(shape.width));
-  if (label) datum.set_label(*label);
-  return datum;
+// In the order of the fields' numbers, like protobuf.
+std::string written(const ImageShape& shape, std::span<const std::byte> data,
+                    std::optional<std::int32_t> label, bool encoded) {
+  constexpr std::size_t kMostAround = 64;
+  if (data.size() > kMostBytes - kMostAround) {
+    throw Error(ErrorKind::usage, fmt::format("{} bytes do not fit a Datum", data.size()));
+  }
+  std::string out;
+  out.reserve(data.size() + kMostAround);
+  put_number(out, kChannels, side(shape.channels));
+  put_number(out, kHeight, side(shape.height));
+  put_number(out, kWidth, side(shape.width));
+  put_varint(out, kData << 3 | kBytes);
+  put_varint(out, data.size());
+  out.append(reinterpret_cast<const char*>(data.data()), data.size());
+  if (label) put_number(out, kLabel, *label);
+  if (encoded) put_number(out, kEncoded, 1);
+  return out;
 }
 
 }  // namespace
+
+DatumView scan_datum(std::span<const std::byte> value) {
+  DatumView view;
+  FieldReader reader(value);
+  while (!reader.at_end()) {
+    const WireField field = reader.next();
+    if (field.is(kChannels, kVarint)) view.channels = as_int32(field);
+    if (field.is(kHeight, kVarint)) view.height = as_int32(field);
+    if (field.is(kWidth, kVarint)) view.width = as_int32(field);
+    if (field.is(kData, kBytes)) view.data = field.payload;
+    if (field.is(kLabel, kVarint)) view.label = as_int32(field);
+    if (field.is(kEncoded, kVarint)) view.encoded = field.varint != 0;
+    if (holds_floats(field)) {
+      if (field.payload.size() % 4 != 0) reader.throw_corrupt("a list of floats ends in one");
+      view.floats += field.payload.size() / 4;
+    }
+  }
+  return view;
+}
+
+void copy_floats(std::span<const std::byte> value, std::span<std::byte> out) {
+  FieldReader reader(value);
+  std::size_t filled = 0;
+  while (!reader.at_end()) {
+    const WireField field = reader.next();
+    if (!holds_floats(field)) continue;
+    if (field.payload.size() > out.size() - filled)
+      reader.throw_corrupt("more floats than counted");
+    std::ranges::copy(field.payload, out.begin() + static_cast<std::ptrdiff_t>(filled));
+    filled += field.payload.size();
+  }
+}
 
 std::string make_datum(const ImageShape& shape, std::span<const std::byte> pixels,
                        std::optional<std::int32_t> label) {
@@ -34,17 +220,12 @@ std::string make_datum(const ImageShape& shape, std::span<const std::byte> pixel
     throw Error(ErrorKind::usage,
                 fmt::format("{} bytes are not an image of {}", pixels.size(), to_string(shape)));
   }
-  Datum datum = shaped_datum(shape, label);
-  datum.set_data(pixels.data(), pixels.size());
-  return datum.SerializeAsString();
+  return written(shape, pixels, label, false);
 }
 
 std::string make_encoded_datum(const ImageShape& shape, std::span<const std::byte> file,
                                std::optional<std::int32_t> label) {
-  Datum datum = shaped_datum(shape, label);
-  datum.set_data(file.data(), file.size());
-  datum.set_encoded(true);
-  return datum.SerializeAsString();
+  return written(shape, file, label, true);
 }
 
 }  // namespace forebay

@@ -9,7 +9,7 @@
 
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
-#include "format/codec/datum_view.hpp"
+#include "format/codec/datum.hpp"
 
 namespace forebay {
 namespace {

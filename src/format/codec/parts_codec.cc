@@ -134,7 +134,8 @@ void transform_one(const std::string& text, const std::vector<NamedCodec>& list,
 
 bool is_parts_codec(std::string_view codec) { return codec.starts_with(kOpen); }
 
-std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted) {
+std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted,
+                             std::span<const std::string> known) {
   if (wanted == "bytes") return wanted;
   const bool listed = wanted.find('=') != std::string::npos;
   std::vector<NamedCodec> list = listed ? parse_list(wanted) : std::vector<NamedCodec>();
@@ -145,9 +146,9 @@ std::string parts_codec_text(const std::vector<std::string>& parts, const std::s
   std::string text(kOpen);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const auto said = std::ranges::find(list, parts[p], &NamedCodec::name);
-    const std::string otherwise = listed ? "auto" : wanted;
-    text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p],
-                        said == list.end() ? otherwise : said->codec);
+    std::string codec = said != list.end() ? said->codec : listed ? "auto" : wanted;
+    if (codec == "auto" && !known.empty()) codec = known[p];
+    text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p], codec);
   }
   return text + ")";
 }

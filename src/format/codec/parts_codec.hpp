@@ -17,8 +17,9 @@
 namespace forebay {
 
 /// The text form for samples of these parts, when the user says `wanted`: one codec for all, or
-/// NAME=CODEC,... Throws usage.
-std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted);
+/// NAME=CODEC,... Where that is auto, `known` may say better, a codec a part. Throws usage.
+std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted,
+                             std::span<const std::string> known = {});
 
 bool is_parts_codec(std::string_view codec);
 

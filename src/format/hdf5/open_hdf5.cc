@@ -126,8 +126,8 @@ bool is_hdf5(const File& file) {
   return false;
 }
 
-std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles files,
-                                        std::span<const FieldChoice> choices) {
+std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,
+                                   std::span<const FieldChoice> choices) {
   std::vector<SamplePart> parts;
   Schema schema;
   for (const auto& file : files) {
@@ -145,8 +145,8 @@ std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles fil
     require_same_schema(schema, files[0]->path(), found, path);
     parts.push_back(std::move(part));
   }
-  return std::make_unique<SampleSource>(text, "hdf5", std::move(schema), std::move(files),
-                                        std::move(parts));
+  return std::make_unique<FieldSet>(text, "hdf5", std::move(schema), std::move(files),
+                                    std::move(parts));
 }
 
 }  // namespace forebay::hdf5

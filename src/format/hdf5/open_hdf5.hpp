@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "format/dataset_files.hpp"
-#include "format/sample_source.hpp"
+#include "format/field_set.hpp"
+#include "format/registry.hpp"
 
 namespace forebay::hdf5 {
 
@@ -16,7 +16,17 @@ bool is_hdf5(const File& file);
 /// Opens `files` as one data set that the user named `text`. Without chosen fields all data sets
 /// with a first dimension are fields, by their path. Uses libhdf5 until it returns; see
 /// library.hpp. Throws not_found, unsupported, corrupt, io, usage; naming file and data set.
-std::unique_ptr<SampleSource> open_hdf5(const std::string& text, SampleFiles files,
-                                        std::span<const FieldChoice> choices);
+std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,
+                                   std::span<const FieldChoice> choices);
+
+inline Format hdf5_format() {
+  return {.name = "hdf5",
+          .description = "HDF5 files: a sample is a row of their data sets",
+          .recognise = [](const FirstFile& first) { return first.file && is_hdf5(*first.file); },
+          .open =
+              [](const FormatRequest& request) {
+                return open_hdf5(request.text, request.open_files(), request.found.fields);
+              }};
+}
 
 }  // namespace forebay::hdf5

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/dataset_files.hpp"
-#include "format/sample_source.hpp"
+#include "format/field_set.hpp"
 
 namespace forebay::raw {
 

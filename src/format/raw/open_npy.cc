@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "forebay/error.hpp"
 #include "format/raw/choose_fields.hpp"
@@ -52,8 +53,8 @@ NpyArray read_array(const File& file) {
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles files,
-                                       std::span<const FieldChoice> choices) {
+std::unique_ptr<DataSet> open_npy(const std::string& text, DataFiles files,
+                                  std::span<const FieldChoice> choices) {
   std::vector<SamplePart> parts;
   Schema schema;
   for (const auto& file : files) {
@@ -68,8 +69,27 @@ std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles file
     parts.push_back(std::move(part));
   }
   choose_fields(choices, schema, parts, text);
-  return std::make_unique<SampleSource>(text, "npy", std::move(schema), std::move(files),
-                                        std::move(parts));
+  return std::make_unique<FieldSet>(text, "npy", std::move(schema), std::move(files),
+                                    std::move(parts));
+}
+
+Format npy_format() {
+  return {
+      .name = "npy",
+      .description = "NumPy arrays: a sample is what lies under one index of the first dimension",
+      .recognise =
+          [](const FirstFile& first) {
+            if (!first.file) return false;
+            std::array<std::byte, kNpyPreambleBytes> start{};
+            const auto known =
+                std::span(start).first(std::min<std::uint64_t>(start.size(), first.file->size()));
+            first.file->read(0, known);
+            return is_npy(known);
+          },
+      .open =
+          [](const FormatRequest& request) {
+            return open_npy(request.text, request.open_files(), request.found.fields);
+          }};
 }
 
 }  // namespace forebay::raw

@@ -5,14 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "format/dataset_files.hpp"
-#include "format/sample_source.hpp"
+#include "format/field_set.hpp"
+#include "format/registry.hpp"
 
 namespace forebay::raw {
 
 /// Opens `files` as one data set that the user named `text`. The field is "data", or as chosen
 /// ("FILE#image=data"). Throws not_found, unsupported, corrupt, io, usage.
-std::unique_ptr<SampleSource> open_npy(const std::string& text, SampleFiles files,
-                                       std::span<const FieldChoice> choices);
+std::unique_ptr<DataSet> open_npy(const std::string& text, DataFiles files,
+                                  std::span<const FieldChoice> choices);
+Format npy_format();
 
 }  // namespace forebay::raw

@@ -88,9 +88,9 @@ bool is_cifar10(const File& file) {
   return true;
 }
 
-std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles files,
-                                       std::span<const FieldChoice> choices,
-                                       const std::string& format, const RecordLayout& layout) {
+std::unique_ptr<DataSet> open_raw(const std::string& text, DataFiles files,
+                                  std::span<const FieldChoice> choices, const std::string& format,
+                                  const RecordLayout& layout) {
   Schema schema = parse_schema(layout.schema);
   const std::uint64_t record = record_bytes(schema, layout);
   std::vector<SamplePart> parts;
@@ -100,8 +100,35 @@ std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles file
                      .fields = fields_of_record(schema, layout, record, number)});
   }
   choose_fields(choices, schema, parts, text);
-  return std::make_unique<SampleSource>(text, format, std::move(schema), std::move(files),
-                                        std::move(parts));
+  return std::make_unique<FieldSet>(text, format, std::move(schema), std::move(files),
+                                    std::move(parts));
+}
+
+Format raw_format() {
+  return {.name = "raw",
+          .description = "records of one size, of the fields that --schema declares",
+          .recognise = {},
+          .open =
+              [](const FormatRequest& request) {
+                const FormatOptions& options = request.options;
+                return open_raw(request.text, request.open_files(), request.found.fields, "raw",
+                                {.schema = options.schema,
+                                 .header_bytes = options.header_bytes,
+                                 .record_bytes = options.record_bytes,
+                                 .big_endian = options.big_endian});
+              },
+          .takes_schema = true};
+}
+
+Format cifar10_format() {
+  return {.name = "cifar10",
+          .description = "the binary version of CIFAR-10: label, image",
+          .recognise = [](const FirstFile& first) { return first.file && is_cifar10(*first.file); },
+          .open =
+              [](const FormatRequest& request) {
+                return open_raw(request.text, request.open_files(), request.found.fields, "cifar10",
+                                cifar10_layout());
+              }};
 }
 
 }  // namespace forebay::raw

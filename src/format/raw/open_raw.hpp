@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "format/dataset_files.hpp"
-#include "format/sample_source.hpp"
+#include "format/field_set.hpp"
+#include "format/registry.hpp"
 
 namespace forebay::raw {
 
@@ -30,8 +30,10 @@ bool is_cifar10(const File& file);
 
 /// Opens `files` as one data set that the user named `text`. `format` is told to the user.
 /// Throws not_found, corrupt when a file is not a whole number of records, io, usage.
-std::unique_ptr<SampleSource> open_raw(const std::string& text, SampleFiles files,
-                                       std::span<const FieldChoice> choices,
-                                       const std::string& format, const RecordLayout& layout);
+std::unique_ptr<DataSet> open_raw(const std::string& text, DataFiles files,
+                                  std::span<const FieldChoice> choices, const std::string& format,
+                                  const RecordLayout& layout);
+Format raw_format();
+Format cifar10_format();
 
 }  // namespace forebay::raw

@@ -50,8 +50,8 @@ inline constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
 
 std::unique_ptr<SampleStore> open_lmdb_store(const std::string& dataset,
                                              const LoaderOptions& options, bool hold);
-std::unique_ptr<SampleStore> open_field_store(const std::string& dataset,
-                                              const LoaderOptions& options,
-                                              const std::string& format);
+std::unique_ptr<SampleStore> open_data_set_store(const std::string& dataset,
+                                                 const LoaderOptions& options,
+                                                 const std::string& format);
 
 }  // namespace forebay

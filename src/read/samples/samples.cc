@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "format/codec/codecs.hpp"
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "read/samples/sample_store.hpp"
 
 namespace forebay {
@@ -88,9 +88,9 @@ Samples& Samples::operator=(Samples&&) noexcept = default;
 Samples::~Samples() = default;
 
 Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
-  const std::string format = options.format == "auto" ? recognize_samples(dataset) : options.format;
+  const std::string format = options.format == "auto" ? recognise_files(dataset) : options.format;
   return Samples(format.empty() ? open_lmdb_store(dataset, options, hold)
-                                : open_field_store(dataset, options, format));
+                                : open_data_set_store(dataset, options, format));
 }
 
 const std::string& Samples::path() const { return store_->path(); }

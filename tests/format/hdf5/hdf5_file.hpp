@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "tests/support/hdf5_builder.hpp"
 #include "tests/support/sample_checks.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -18,9 +18,9 @@ class Hdf5File {
   explicit Hdf5File(const Hdf5Recipe& recipe) : Hdf5File(Hdf5Builder().add(recipe)) {}
 
   std::string path() const { return folder_.file("data.h5"); }
-  std::unique_ptr<SampleSource> open(const std::string& fields = "",
-                                     Engine engine = Engine::pread) const {
-    return open_samples(path() + fields, {.engine = engine});
+  std::unique_ptr<DataSet> open(const std::string& fields = "",
+                                Engine engine = Engine::pread) const {
+    return open_data_set(path() + fields, {.engine = engine});
   }
 
  private:

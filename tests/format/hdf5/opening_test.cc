@@ -53,7 +53,7 @@ TEST(Hdf5Opening, PrintsNothingAndPutsBackWhatPrinted) {
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data);
   testing::internal::CaptureStderr();
-  const Error error = error_from([&] { open_samples(folder.file("bad.h5"), {}); });
+  const Error error = error_from([&] { open_data_set(folder.file("bad.h5"), {}); });
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_THAT(error.what(), HasSubstr("bad.h5"));
@@ -127,7 +127,7 @@ TEST(Hdf5Opening, ManyChunksDoNotTakeQuadraticTime) {
   const auto source = file.open();
   // The library's own way of listing them would take minutes.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
-  EXPECT_EQ(source->entries(), 30000U);
+  EXPECT_EQ(source->facts().entries, 30000U);
 }
 
 TEST(Hdf5Opening, ReadsMetadataInFewRequests) {
@@ -141,9 +141,9 @@ TEST(Hdf5Opening, TheFingerprintIsOfTheContentNotOfThePlace) {
   const Hdf5File other(Hdf5Recipe{.name = "y", .shape = {300, 6}, .chunk = {32, 4}, .deflate = 6});
   const TemporaryFolder folder;
   std::filesystem::copy_file(file.path(), folder.file("copy.h5"));
-  const auto copy = open_samples(folder.file("copy.h5"), {});
-  EXPECT_EQ(file.open()->fingerprint(), copy->fingerprint());
-  EXPECT_NE(file.open()->fingerprint(), other.open("#x=y")->fingerprint());
+  const auto copy = open_data_set(folder.file("copy.h5"), {});
+  EXPECT_EQ(file.open()->facts().fingerprint, copy->facts().fingerprint);
+  EXPECT_NE(file.open()->facts().fingerprint, other.open("#x=y")->facts().fingerprint);
 }
 
 TEST(Hdf5Opening, EveryTruncationEndsInAnErrorOrInTheRightBytes) {
@@ -199,8 +199,7 @@ TEST(Hdf5Opening, ADamagedIndexIsNotTakenForHoles) {
       try {
         const auto source = hdf5::open_hdf5("x.h5", {memory_file("x.h5", bytes)}, {});
         EXPECT_EQ(read_field(*source, ids).size(), 300U);
-        EXPECT_EQ(source->parts()[0].fields[0].storage->describe().find("never written"),
-                  std::string::npos)
+        EXPECT_EQ(source->facts().stored[0].how.find("never written"), std::string::npos)
             << byte - at;
       } catch (const Error& error) {
         EXPECT_NE(error.kind(), ErrorKind::usage);

@@ -27,14 +27,14 @@ TEST(Hdf5Reading, ConsecutiveContiguousSamplesAreOneReadAField) {
   SampleReader reader(*source, {});
   for (std::uint64_t first = 0; first < 500; first += 100) {
     const auto ids = ids_from(first, 100);
-    EXPECT_LE(source->plan(ids).extents().size(), 2U);
-    EXPECT_EQ(source->plan(ids).units(), 0U) << "native numbers are used where they lie";
+    EXPECT_LE(source->plan(ids)->extents().size(), 2U);
+    EXPECT_EQ(source->plan(ids)->units(), 0U) << "native numbers are used where they lie";
     const std::uint64_t before = reader.counters().requests;
     reader.read(ids);
     EXPECT_LE(reader.counters().requests - before, 2U);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      ASSERT_EQ(copy_of(reader.value(i, 0)), hdf5_row(kContiguous, ids[i]));
-      ASSERT_EQ(copy_of(reader.value(i, 1)), hdf5_row(label, ids[i]));
+      ASSERT_EQ(copy_of(reader.part(i, 0)), hdf5_row(kContiguous, ids[i]));
+      ASSERT_EQ(copy_of(reader.part(i, 1)), hdf5_row(label, ids[i]));
     }
   }
   EXPECT_EQ(reader.counters().bytes, 500U * (12 + 2));
@@ -63,10 +63,10 @@ TEST(Hdf5Reading, UnfilteredChunksAreReadByRows) {
   const auto source = file.open();
   const std::vector<std::uint64_t> ids{3, 4, 5, 17};
   const auto plan = source->plan(ids);
-  ASSERT_EQ(plan.extents().size(), 2U);
-  EXPECT_EQ(plan.extents()[0].length, 3U * 12);
-  EXPECT_EQ(plan.extents()[1].length, 12U);
-  EXPECT_EQ(plan.units(), 0U);
+  ASSERT_EQ(plan->extents().size(), 2U);
+  EXPECT_EQ(plan->extents()[0].length, 3U * 12);
+  EXPECT_EQ(plan->extents()[1].length, 12U);
+  EXPECT_EQ(plan->units(), 0U);
   EXPECT_EQ(read_field(*source, ids), rows_of(recipe, ids));
 }
 
@@ -117,7 +117,7 @@ TEST(Hdf5Reading, EveryLayoutEngineAndFileVersionGivesTheSameBytes) {
       for (const Engine engine : {Engine::pread, Engine::mmap}) {
         const auto source = file.open("", engine);
         ASSERT_EQ(read_field(*source, ids, 0, engine), expected)
-            << source->parts()[0].fields[0].storage->describe() << " latest " << latest;
+            << source->facts().stored[0].how << " latest " << latest;
       }
     }
   }
@@ -128,8 +128,8 @@ TEST(Hdf5Reading, UnitsDecodeInManyThreads) {
     const Hdf5File file(recipe);
     const auto source = file.open();
     const auto ids = ids_from(0, recipe.shape[0]);
-    const SamplePlan plan = source->plan(ids);
-    const auto reads = place_extents(plan.extents(), 1 << 20);
+    const auto plan = source->plan(ids);
+    const auto reads = place_extents(plan->extents(), 1 << 20);
     std::vector<std::byte> memory;
     for (const PlacedExtent& read : reads) {
       memory.resize(read.place + read.extent.length);
@@ -137,21 +137,21 @@ TEST(Hdf5Reading, UnitsDecodeInManyThreads) {
                                std::span(memory).subspan(read.place, read.extent.length));
     }
     const PlacedBytes bytes(reads, memory);
-    std::vector<std::byte> scratch(plan.scratch_bytes());
+    std::vector<std::byte> scratch(plan->scratch_bytes());
     std::atomic<std::size_t> next = 0;
     {
       std::vector<std::jthread> threads;
       for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
           DecodeSpace space;
-          for (std::size_t unit = next++; unit < plan.units(); unit = next++) {
-            plan.decode(unit, bytes, scratch, space);
+          for (std::size_t unit = next++; unit < plan->units(); unit = next++) {
+            plan->decode(unit, bytes, scratch, space);
           }
         });
       }
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      ASSERT_EQ(copy_of(plan.value(i, 0, bytes, scratch)), hdf5_row(recipe, i));
+      ASSERT_EQ(copy_of(plan->part(i, 0, bytes, scratch)), hdf5_row(recipe, i));
     }
   }
 }

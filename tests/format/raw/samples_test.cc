@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "format/dataset_files.hpp"
-#include "format/open_samples.hpp"
 #include "format/raw/open_raw.hpp"
+#include "format/registry.hpp"
 #include "tests/support/sample_checks.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -23,20 +23,18 @@ const raw::RecordLayout kLayout{
 
 TEST(RawRecords, AStretchOfRecordsIsOneExtent) {
   const auto source = raw::open_raw("r.bin", {records(100)}, {}, "raw", kLayout);
-  EXPECT_EQ(source->entries(), 100U);
-  std::vector<FileExtent> extents;
-  source->extents(ids_from(10, 20), extents);
-  EXPECT_THAT(extents, ElementsAre(FileExtent{.file = 0, .offset = 103, .length = 199}));
-  extents.clear();
-  source->extents(std::vector<std::uint64_t>{7, 3, 3, 4}, extents);
-  EXPECT_THAT(extents, ElementsAre(FileExtent{.file = 0, .offset = 33, .length = 19},
-                                   FileExtent{.file = 0, .offset = 73, .length = 9}));
+  EXPECT_EQ(source->facts().entries, 100U);
+  EXPECT_THAT(source->plan(ids_from(10, 20))->extents(),
+              ElementsAre(FileExtent{.file = 0, .offset = 103, .length = 199}));
+  EXPECT_THAT(source->plan(std::vector<std::uint64_t>{7, 3, 3, 4})->extents(),
+              ElementsAre(FileExtent{.file = 0, .offset = 33, .length = 19},
+                          FileExtent{.file = 0, .offset = 73, .length = 9}));
 }
 
 TEST(RawRecords, ManyFilesAreOneDataSet) {
   const auto source =
       raw::open_raw("r.bin", {records(3), records(0), records(5)}, {}, "raw", kLayout);
-  EXPECT_EQ(source->entries(), 8U);
+  EXPECT_EQ(source->facts().entries, 8U);
   const std::vector<std::uint64_t> ids{7, 0, 3, 3, 2};
   SampleReader reader(*source, {.engine = Engine::mmap, .bulk = {}, .gap_bytes = 0});
   reader.read(ids);
@@ -44,8 +42,8 @@ TEST(RawRecords, ManyFilesAreOneDataSet) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::size_t row = ids[i] < 3 ? ids[i] : ids[i] - 3;
     const auto record = std::span(bytes).subspan(3 + row * 10, 10);
-    EXPECT_TRUE(std::ranges::equal(reader.value(i, 0), record.first(4)));
-    EXPECT_TRUE(std::ranges::equal(reader.value(i, 1), record.subspan(4, 5)));
+    EXPECT_TRUE(std::ranges::equal(reader.part(i, 0), record.first(4)));
+    EXPECT_TRUE(std::ranges::equal(reader.part(i, 1), record.subspan(4, 5)));
   }
 }
 
@@ -107,7 +105,7 @@ TEST(OpenSamples, BadFieldsDoNotHideWhatTheFilesAre) {
   const TemporaryFolder folder;
   write_bytes(folder.file("data_batch_1.bin"), std::vector<std::byte>(3073));
   for (const char* fields : {"", "#image", "#image=", "#=label", "#image,"}) {
-    EXPECT_EQ(recognize_samples(folder.file("data_batch_1.bin") + fields), "cifar10") << fields;
+    EXPECT_EQ(recognise_files(folder.file("data_batch_1.bin") + fields), "cifar10") << fields;
   }
 }
 
@@ -115,19 +113,19 @@ TEST(OpenSamples, AFileThatAListLacksIsNamed) {
   const TemporaryFolder folder;
   write_bytes(folder.file("a"), {});
   const std::string missing = folder.file("b");
-  const Error error = error_from([&] { recognize_samples(folder.file("a") + "," + missing); });
+  const Error error = error_from([&] { recognise_files(folder.file("a") + "," + missing); });
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_EQ(error.where().file, missing);
-  EXPECT_EQ(recognize_samples(missing + "," + missing), "") << "perhaps the name of one";
+  EXPECT_EQ(recognise_files(missing + "," + missing), "") << "perhaps the name of one";
 }
 
 TEST(OpenSamples, UnknownFilesAreRefusedWithAdvice) {
   const TemporaryFolder folder;
   write_bytes(folder.file("b"), counting_bytes(30));
-  EXPECT_EQ(recognize_samples(folder.file("b")), "");
-  EXPECT_EQ(recognize_samples(folder.path()), "");
-  EXPECT_EQ(recognize_samples(folder.file("nothing")), "");
-  const Error error = error_from([&] { open_samples(folder.file("b"), {}); });
+  EXPECT_EQ(recognise_files(folder.file("b")), "");
+  EXPECT_EQ(recognise_files(folder.path()), "");
+  EXPECT_EQ(recognise_files(folder.file("nothing")), "");
+  const Error error = error_from([&] { open_data_set(folder.file("b"), {}); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("--format raw"));
 }

@@ -9,7 +9,7 @@
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"
 #include "format/lmdb/provenance/sidecar_file.hpp"
-#include "format/open_samples.hpp"
+#include "format/registry.hpp"
 #include "format/sample_reader.hpp"
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -105,23 +105,23 @@ TEST_F(Storage, WhatIsNotThereIsNotFound) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::not_found) << error.what();
     }
-    EXPECT_EQ(recognize_samples(text), "");
-    EXPECT_THROW(open_samples(text, {}), Error);
+    EXPECT_EQ(recognise_files(text), "");
+    EXPECT_THROW(open_data_set(text, {}), Error);
   }
   EXPECT_THROW(lmdb::resolve_dataset_path("nobody:///x"), Error);
-  EXPECT_THROW(open_samples("nobody:///x", {}), Error);
+  EXPECT_THROW(open_data_set("nobody:///x", {}), Error);
 }
 
-std::vector<std::byte> all_values(const std::string& text, const SampleOptions& options) {
-  const auto source = open_samples(text, options);
+std::vector<std::byte> all_values(const std::string& text, const FormatOptions& options) {
+  const auto source = open_data_set(text, options);
   SampleReader reader(*source, {});
-  std::vector<std::uint64_t> ids(source->entries());
+  std::vector<std::uint64_t> ids(source->facts().entries);
   std::iota(ids.begin(), ids.end(), std::uint64_t{0});
   reader.read(ids);
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t f = 0; f < source->schema().fields.size(); ++f) {
-      const auto value = reader.value(i, f);
+    for (std::size_t f = 0; f < source->facts().schema.fields.size(); ++f) {
+      const auto value = reader.part(i, f);
       bytes.insert(bytes.end(), value.begin(), value.end());
     }
   }
@@ -132,7 +132,7 @@ TEST_F(Storage, RawRecordsAreTheSame) {
   const std::string path = folder_.file("records");
   const auto bytes = test::counting_bytes(54000);
   test::write_bytes(path, bytes);
-  const SampleOptions options{.format = "raw", .schema = "x:u8[540]"};
+  const FormatOptions options{.format = "raw", .schema = "x:u8[540]"};
   for (const std::string& url : urls_of(path)) EXPECT_EQ(all_values(url, options), bytes) << url;
   const std::string twice = "mem://" + path + ",test://fine:" + path + "#x";
   EXPECT_EQ(all_values(twice, options).size(), 2 * bytes.size());
@@ -148,7 +148,7 @@ TEST_F(Storage, Hdf5IsTheSame) {
   const auto expected = all_values(path, {});
   ASSERT_EQ(expected.size(), 300U * 57 * 2);
   for (const std::string& url : urls_of(path)) {
-    EXPECT_EQ(recognize_samples(url), "hdf5") << url;
+    EXPECT_EQ(recognise_files(url), "hdf5") << url;
     EXPECT_EQ(all_values(url, {}), expected) << url;
     EXPECT_EQ(all_values(url + "#x", {}).size(), 300U * 50 * 2) << url;
   }

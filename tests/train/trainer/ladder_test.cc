@@ -67,7 +67,7 @@ TEST_F(Ladder, EveryVariantTrainsOnceARepetitionAndToTheSameLoss) {
 
 TEST_F(Ladder, TellsWhatEachVariantSpent) {
   const LadderResults results = run(options({"lmdb", "lmm"}));
-  const auto json = nlohmann::json::parse(to_json(results));
+  const auto json = to_json(results);
   EXPECT_EQ(json["bench"], "train");
   EXPECT_EQ(json["runs"].size(), 4U);
   ASSERT_EQ(json["summary"].size(), 2U);

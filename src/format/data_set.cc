@@ -1,0 +1,155 @@
+#include "format/data_set.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <tuple>
+
+#include "forebay/error.hpp"
+#include "forebay/packed_parts.hpp"
+#include "storage/joined_file.hpp"
+
+namespace forebay {
+namespace {
+
+// Of each end of a file. Headers lie at the start, and what was written last mostly at the end.
+constexpr std::uint64_t kEndBytes = 4096;
+
+struct FreeState {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+class Digest {
+ public:
+  Digest() : state_(XXH3_createState()) {
+    if (state_ == nullptr) throw std::bad_alloc();
+    XXH3_64bits_reset(state_.get());
+  }
+  void add(std::span<const std::byte> bytes) {
+    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  void add_ends(const File& file, std::uint64_t size) {
+    std::array<std::byte, kEndBytes> bytes;
+    const auto head = std::span(bytes).first(std::min(size, kEndBytes));
+    file.read(0, head);
+    add(head);
+    if (size <= kEndBytes) return;
+    file.read(size - kEndBytes, bytes);
+    add(bytes);
+  }
+  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, FreeState> state_;
+};
+
+}  // namespace
+
+void join(std::vector<FileExtent>& extents) {
+  std::ranges::sort(extents, {}, [](const FileExtent& e) { return std::tuple(e.file, e.offset); });
+  std::size_t kept = 0;
+  for (const FileExtent& extent : extents) {
+    FileExtent* last = kept == 0 ? nullptr : &extents[kept - 1];
+    if (last != nullptr && last->file == extent.file &&
+        extent.offset <= last->offset + last->length) {
+      last->length = std::max(last->length, extent.offset + extent.length - last->offset);
+    } else {
+      extents[kept++] = extent;
+    }
+  }
+  extents.resize(kept);
+}
+
+void Plan::decode_all(const FileBytes& bytes, std::span<std::byte> scratch) const {
+  DecodeSpace space;
+  for (std::size_t unit = 0; unit < units(); ++unit) decode(unit, bytes, scratch, space);
+}
+
+DataSet::DataSet(std::string path, std::string format, DataFiles files)
+    : facts_{.path = std::move(path), .format = std::move(format)}, files_(std::move(files)) {
+  whole_ = files_.size() == 1 ? files_[0] : std::make_shared<JoinedFile>(facts_.path, files_);
+  for (const auto& file : files_) at_open_.push_back(file->fingerprint());
+}
+
+std::uint64_t DataSet::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const FileFingerprint& file : at_open_) bytes += file.size;
+  return bytes;
+}
+
+std::uint64_t DataSet::offset_in_whole(const FileExtent& extent) const {
+  if (files_.size() == 1) return extent.offset;
+  return static_cast<const JoinedFile&>(*whole_).begin(extent.file) + extent.offset;
+}
+
+void DataSet::check_unchanged() const {
+  for (std::uint32_t file = 0; file < files_.size(); ++file) check_unchanged(file);
+}
+
+void DataSet::check_unchanged(std::uint32_t file) const {
+  // A mapping of a file that was cut faults: that it was cut is what to tell.
+  if (files_[file]->fingerprint() == at_open_[file]) return files_[file]->check();
+  throw Error(ErrorKind::changed, "the data set was changed while it was open",
+              "start again once nothing writes to it", {.file = files_[file]->path()});
+}
+
+void DataSet::require_ids(std::span<const std::uint64_t> ids) const {
+  for (const std::uint64_t id : ids) {
+    if (id < facts_.entries) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("there is no sample {}: the data set has {}", id, facts_.entries),
+                "name samples from 0 on", {.file = facts_.path});
+  }
+}
+
+std::string DataSet::digest_of(std::span<const std::byte> bytes) {
+  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+std::string DataSet::ends_digest(std::span<const std::byte> more) const {
+  Digest digest;
+  for (std::size_t file = 0; file < files_.size(); ++file) {
+    digest.add_ends(*files_[file], at_open_[file].size);
+  }
+  digest.add(more);
+  return fmt::format("{:016x}", digest.value());
+}
+
+PlanValues::PlanValues(const DataSet& data, const Plan& plan, const FileBytes& bytes,
+                       std::span<const std::byte> scratch)
+    : facts_(data.facts()),
+      plan_(plan),
+      bytes_(bytes),
+      scratch_(scratch),
+      parts_(facts_.part_count()) {}
+
+void PlanValues::look_at(std::size_t position) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    parts_[p] = plan_.part(position, p, bytes_, scratch_);
+  }
+}
+
+std::uint64_t PlanValues::bytes(std::size_t position) {
+  if (!facts_.schema.fields.empty()) return facts_.sample_bytes;
+  look_at(position);
+  return facts_.parts.empty() ? parts_[0].size() : packed_parts_bytes(parts_);
+}
+
+std::span<const std::byte> PlanValues::in_place(std::size_t position) const {
+  const auto first = plan_.part(position, 0, bytes_, scratch_);
+  return facts_.schema.fields.empty() ? first : std::span(first.data(), facts_.sample_bytes);
+}
+
+void PlanValues::write(std::size_t position, std::span<std::byte> out) {
+  look_at(position);
+  if (!facts_.parts.empty()) return pack_parts(parts_, out);
+  for (const auto& part : parts_) {
+    if (!part.empty()) std::memcpy(out.data(), part.data(), part.size());
+    out = out.subspan(part.size());
+  }
+}
+
+}  // namespace forebay

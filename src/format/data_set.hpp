@@ -1,0 +1,226 @@
+// A data set as every format has it: samples of named parts, where their bytes are, and how bytes
+// become values.
+//
+//   facts()   entries, fields or parts, fingerprint: everything known since open
+//   plan(ids) which bytes these samples need: each once, touching extents joined
+//
+// Reading some ids takes four steps, of which the second is the caller's, with any engine:
+//
+//   plan      data.plan(ids)
+//   read      plan.extents()             into memory, wherever the caller likes
+//   decode    plan.decode(unit, ...)     only what cannot be used as it lies: filtered or split
+//                                        chunks, deflated members, numbers of another byte order;
+//                                        units are independent
+//   use       plan.part(position, p, ...)   in place or decoded; a sample's value is made of these
+//
+// A value is the sample's only part; or all fields, where all have fixed sizes, one behind the
+// other; or else its parts, packed (forebay/packed_parts.hpp).
+//
+// A data set never changes after it was opened and keeps no library's handle: all const methods may
+// be called from many threads at once, and before and after a fork. All is local.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "forebay/dataset.hpp"
+#include "forebay/storage.hpp"
+
+namespace forebay {
+
+/// A stretch of one file of a data set.
+struct FileExtent {
+  std::uint32_t file = 0;  ///< index into the data set's files
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool operator==(const FileExtent&) const = default;
+};
+
+/// Sorts by file and offset, and joins what touches or overlaps.
+void join(std::vector<FileExtent>& extents);
+
+/// The bytes of extents, once they are in memory. Safe to use from many threads at once.
+class FileBytes {
+ public:
+  /// The bytes of [offset, offset + length), which lie inside one extent of a plan.
+  virtual std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                        std::uint64_t length) const = 0;
+
+ protected:
+  ~FileBytes() = default;
+};
+
+/// Memory that decoding needs beside its output: one a thread, kept from call to call.
+struct DecodeSpace {
+  std::vector<std::byte> first;
+  std::vector<std::byte> second;
+};
+
+/// What decoding did so far, in units that do not depend on timing.
+struct DecodeCounters {
+  std::uint64_t chunks = 0;         ///< filtered chunks decoded
+  std::uint64_t bytes_decoded = 0;  ///< bytes of these chunks once decoded
+};
+
+/// The bytes that one list of ids needs, and the way from them to parts. The data set outlives it.
+/// Const methods are safe to call from many threads at once.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// By file and offset, apart from each other; what must be decoded together is named whole, once.
+  const std::vector<FileExtent>& extents() const { return extents_; }
+  /// Positions, as many as ids were given.
+  std::size_t size() const { return size_; }
+  /// Bytes that decode() writes in all; 0 when every part can be used where it lies.
+  std::uint64_t scratch_bytes() const { return scratch_bytes_; }
+  /// Calls of decode() that are needed before part().
+  virtual std::size_t units() const = 0;
+
+  /// Decodes unit number `unit` from `bytes` into its places of `scratch`, which has
+  /// scratch_bytes() and starts at a multiple of 64. Different units never touch the same byte.
+  /// Throws corrupt, naming file and offset.
+  virtual void decode(std::size_t unit, const FileBytes& bytes, std::span<std::byte> scratch,
+                      DecodeSpace& space) const = 0;
+  /// All units, one after the other.
+  void decode_all(const FileBytes& bytes, std::span<std::byte> scratch) const;
+
+  /// Part (or field) number `part` of the sample at `position`: inside `bytes`, inside `scratch`,
+  /// or of the data set, and valid as long. Throws corrupt, naming file and offset.
+  virtual std::span<const std::byte> part(std::size_t position, std::size_t part,
+                                          const FileBytes& bytes,
+                                          std::span<const std::byte> scratch) const = 0;
+
+ protected:
+  explicit Plan(std::size_t size) : size_(size) {}
+
+  std::vector<FileExtent> extents_;
+  std::uint64_t scratch_bytes_ = 0;
+
+ private:
+  std::size_t size_;
+};
+
+/// How one part is stored, in words, for inspect.
+struct StoredPart {
+  std::string how;  ///< "contiguous", "chunks of 16x64x64, deflate 4"
+  bool in_place = true;
+};
+
+/// What is known of a data set since it was opened.
+struct DataSetFacts {
+  /// Where a value is before it is delivered.
+  enum class Values : std::uint8_t {
+    in_file,     ///< as it is delivered
+    in_scratch,  ///< as decoding writes it: one part, which has to be decoded
+    in_parts,    ///< in several places
+  };
+
+  std::string path;    ///< as the user named it
+  std::string format;  ///< "hdf5"
+  std::uint64_t entries = 0;
+  /// Of samples that are fields of fixed sizes; else empty.
+  Schema schema = {};
+  /// Of samples that are several parts of any size: their names.
+  std::vector<std::string> parts = {};
+  /// A codec for each part (CodecOptions::codec), where the user says none; empty: auto.
+  std::vector<std::string> codecs = {};
+  std::vector<StoredPart> stored = {};  ///< a part or field
+  std::uint64_t sample_bytes = 0;       ///< of every value; where they differ, the mean
+  std::uint64_t value_bytes = 0;        ///< of all values; saturated
+  std::uint64_t together = 1;           ///< so many samples are decoded together, at most
+  Values values = Values::in_file;
+  bool decodes = false;         ///< some parts have to be decoded
+  bool named = false;           ///< samples have keys
+  std::uint64_t key_bytes = 0;  ///< of all keys
+  /// Samples of each of the files; empty where a sample is spread over several.
+  std::vector<std::uint64_t> of_files = {};
+  /// Identity of the content; one line, the same on every platform.
+  std::string fingerprint = {};
+  /// Names of what labels number, where the format numbers them.
+  std::vector<std::string> labels = {};
+  /// What a user has to hear once: what was left out or guessed, and how to change it.
+  std::vector<std::string> notes = {};
+
+  /// How many spans Plan::part() tells of a sample.
+  std::size_t part_count() const {
+    return schema.fields.empty() ? std::max<std::size_t>(1, parts.size()) : schema.fields.size();
+  }
+};
+
+/// The open files of a data set, in the order of its samples.
+using DataFiles = std::vector<std::shared_ptr<const File>>;
+
+class DataSet {
+ public:
+  virtual ~DataSet() = default;
+  DataSet(const DataSet&) = delete;
+  DataSet& operator=(const DataSet&) = delete;
+
+  const DataSetFacts& facts() const { return facts_; }
+  std::span<const std::shared_ptr<const File>> files() const { return files_; }
+  /// The only file, or all of them joined into one (storage/joined_file.hpp): so that one
+  /// BulkReader reads from all.
+  const std::shared_ptr<const File>& whole() const { return whole_; }
+  /// Where `extent` begins in whole().
+  std::uint64_t offset_in_whole(const FileExtent& extent) const;
+  /// Bytes of all files.
+  std::uint64_t stored_bytes() const;
+  /// Throws `changed` when a file is not the one it was at open. Call before delivery.
+  void check_unchanged() const;
+  /// The same for one of the files.
+  void check_unchanged(std::uint32_t file) const;
+
+  /// What `ids` need, in any order and with repeats. Throws usage for an id that does not exist.
+  virtual std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const = 0;
+  /// What a sample that exists is called; empty unless facts().named. Lives as long as this.
+  virtual std::span<const std::byte> key(std::uint64_t /*id*/) const { return {}; }
+  /// Of all plans.
+  virtual DecodeCounters counters() const { return {}; }
+
+ protected:
+  DataSet(std::string path, std::string format, DataFiles files);
+
+  void require_ids(std::span<const std::uint64_t> ids) const;
+  static std::string digest_of(std::span<const std::byte> bytes);
+  /// Of the first and last bytes of every file as they are now, and of `more`.
+  std::string ends_digest(std::span<const std::byte> more) const;
+
+  DataSetFacts facts_;
+
+ private:
+  DataFiles files_;
+  std::shared_ptr<const File> whole_;
+  std::vector<FileFingerprint> at_open_;
+};
+
+/// From the parts of a plan's samples to their values. One thread; refers to what it is made of.
+class PlanValues {
+ public:
+  PlanValues(const DataSet& data, const Plan& plan, const FileBytes& bytes,
+             std::span<const std::byte> scratch);
+
+  /// Bytes of the value at `position`.
+  std::uint64_t bytes(std::size_t position);
+  /// The value, where it lies in one piece: not Values::in_parts.
+  std::span<const std::byte> in_place(std::size_t position) const;
+  /// Writes the value into `out`, which has bytes(position).
+  void write(std::size_t position, std::span<std::byte> out);
+
+ private:
+  void look_at(std::size_t position);
+
+  const DataSetFacts& facts_;
+  const Plan& plan_;
+  const FileBytes& bytes_;
+  std::span<const std::byte> scratch_;
+  std::vector<std::span<const std::byte>> parts_;  ///< of the sample that was looked at
+};
+
+}  // namespace forebay

@@ -1,0 +1,69 @@
+// The formats of data sets, a row each: what every part of Forebay knows of them.
+//
+// A format is a folder beside this file and a row in registry.cc: a DataSet, how its files are
+// recognised, and how they are opened. LMDB, whose records have to be located, is opened elsewhere
+// (read/open_access.hpp): it is what nothing else recognises.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/data_set.hpp"
+#include "format/dataset_files.hpp"
+
+namespace forebay {
+
+struct FormatOptions {
+  Engine engine = Engine::pread;
+  std::string format = "auto";     ///< by the first file, or the name of a format
+  std::string schema;              ///< raw: the fields of a record; else an expectation to check
+  std::uint64_t header_bytes = 0;  ///< raw: skipped at the start of every file
+  std::uint64_t record_bytes = 0;  ///< raw: from record to record; 0: what the fields have
+  bool big_endian = false;         ///< raw: byte order of the numbers
+};
+
+/// The first file of a data set, for a look.
+struct FirstFile {
+  std::string path;                  ///< without "file://"
+  std::shared_ptr<const File> file;  ///< null: a directory
+};
+
+/// What a data set is to be made of.
+struct FormatRequest {
+  const std::string& text;  ///< as the user named the data set
+  DatasetFiles found;       ///< files or directories, and the fields that were chosen
+  const FormatOptions& options;
+
+  /// All of `found`, opened; of many only those that are in use stay open.
+  DataFiles open_files() const;
+};
+
+struct Format {
+  std::string name;
+  std::string description;  ///< "NumPy arrays, a sample a row": for help and documentation
+  /// Whether the data set looks like this one; empty: only when asked for by name. Throws io.
+  std::function<bool(const FirstFile&)> recognise;
+  /// Local. Throws not_found, unsupported, corrupt, io, usage.
+  std::function<std::unique_ptr<DataSet>(const FormatRequest&)> open;
+  /// FormatOptions::schema says what the files hold; else it is an expectation.
+  bool takes_schema = false;
+};
+
+/// All formats, in the order in which they are asked whether they recognise a file. Thread-safe.
+std::vector<Format> formats();
+/// Adds one to this process, before those that exist; a name that exists is usage. Thread-safe.
+void add_format(Format format);
+/// "hdf5, npy, cifar10": all names.
+std::string format_names();
+
+/// The format that the first file which `text` names looks like; empty when it is none of them (or
+/// no file). Throws io.
+std::string recognise_files(const std::string& text);
+
+/// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Local.
+/// Throws not_found, unsupported, corrupt, io, usage.
+std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options);
+
+}  // namespace forebay

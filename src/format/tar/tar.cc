@@ -1,0 +1,251 @@
+#include "format/tar/tar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "forebay/error.hpp"
+#include "format/tar/tar_header.hpp"
+
+namespace forebay::tar {
+namespace {
+
+// Names and attributes that are longer say nothing good of an archive.
+constexpr std::uint64_t kLongestAttributes = std::uint64_t{1} << 20;
+// What tar programs pad archives to: more behind the end is another archive.
+constexpr std::uint64_t kLongestPadding = 64 << 10;
+// Headers that lie further apart are read one by one.
+constexpr std::uint64_t kFarApart = 64 << 10;
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
+
+/// Bytes of a file in ascending order: many at once where all are needed, else little more than
+/// was asked for.
+class HeaderReader {
+ public:
+  explicit HeaderReader(const File& file) : file_(file), size_(file.size()) {}
+
+  std::uint64_t size() const { return size_; }
+  /// Valid until the next call. The bytes are inside the file.
+  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t bytes) {
+    if (offset < begin_ || offset + bytes > begin_ + buffer_.size()) fill(offset, bytes);
+    return std::span<const std::byte>(buffer_).subspan(offset - begin_, bytes);
+  }
+
+ private:
+  void fill(std::uint64_t offset, std::uint64_t bytes) {
+    const bool near = offset - std::min(offset, begin_ + buffer_.size()) < kFarApart;
+    const std::uint64_t wanted = std::max(bytes, near ? kReadAtOnce : kBlock);
+    buffer_.resize(std::min(wanted, size_ - offset));
+    begin_ = offset;
+    file_.read(offset, buffer_);
+  }
+
+  const File& file_;
+  std::uint64_t size_;
+  std::uint64_t begin_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+/// One archive, member by member.
+class Walk {
+ public:
+  Walk(const File& file, std::uint32_t number, FoundMembers& found)
+      : reader_(file), number_(number), found_(found) {}
+
+  void run() {
+    while (!at_end()) take_member();
+    if (links_ > 0)
+      note("{} links are left out, the first is '{}'; dereference them (tar -h)", links_);
+    if (unnamed_ > 0)
+      note("{} members without an extension are left out, the first is '{}'", unnamed_);
+    found_.end_file();
+  }
+  std::uint64_t offset() const { return at_; }
+
+ private:
+  bool at_end();
+  void take_member();
+  void take_file(const Header& header);
+  std::string content(const Header& header);
+  void note(const char* text, std::uint64_t count) {
+    found_.note(fmt::format(fmt::runtime(text), count, shown_name(first_left_out_)));
+  }
+  void leave_out(std::uint64_t& count, const Header& header) {
+    if (links_ + unnamed_ == 0) first_left_out_ = header.name;
+    ++count;
+  }
+
+  HeaderReader reader_;
+  std::uint32_t number_;
+  FoundMembers& found_;
+  std::uint64_t at_ = 0;
+  Attributes next_;                    ///< of the next member
+  std::optional<std::string> name_;    ///< of the next member, of GNU tar
+  std::optional<std::string> sample_;  ///< that was begun last
+  std::uint64_t links_ = 0;
+  std::uint64_t unnamed_ = 0;
+  std::string first_left_out_;
+};
+
+bool Walk::at_end() {
+  if (at_ == reader_.size()) {
+    found_.note(
+        fmt::format("an archive ends without the mark for that at byte {}: if it was cut, "
+                    "samples are missing",
+                    at_));
+    return true;
+  }
+  if (reader_.size() - at_ < kBlock) {
+    throw Error(ErrorKind::corrupt, "the archive ends inside of a header",
+                "it was cut: copy it again from its source");
+  }
+  if (!is_end(reader_.at(at_, kBlock).first<kBlock>())) return false;
+  if (reader_.size() - at_ > kLongestPadding) {
+    found_.note(
+        fmt::format("{} bytes behind the end of an archive are left out; joined archives "
+                    "have to be taken apart (tar -A joins them well)",
+                    reader_.size() - at_));
+  }
+  return true;
+}
+
+/// What follows a header that speaks of the next one.
+std::string Walk::content(const Header& header) {
+  if (header.size > kLongestAttributes || header.size > reader_.size() - at_) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("a name or attributes of {} bytes do not fit the archive", header.size),
+                "the archive is damaged: copy it again from its source");
+  }
+  const auto bytes = reader_.at(at_, header.size);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void Walk::take_member() {
+  Header header = parse_header(reader_.at(at_, kBlock).first<kBlock>());
+  at_ += kBlock;
+  switch (header.kind) {
+    case MemberKind::long_name:
+      name_ = content(header);
+      name_->resize(std::strlen(name_->c_str()));
+      break;
+    case MemberKind::attributes:
+      next_ = parse_attributes(content(header));
+      break;
+    case MemberKind::global_attributes:
+      if (const Attributes all = parse_attributes(content(header)); all.path || all.size) {
+        throw Error(ErrorKind::unsupported, "a name or size is given for all members",
+                    "pack the archive again");
+      }
+      break;
+    case MemberKind::long_link:
+      break;
+    default:
+      if (name_) header.name = *name_;
+      if (next_.path) header.name = *next_.path;
+      if (next_.size) header.size = *next_.size;
+      take_file(header);
+      name_.reset();
+      next_ = {};
+  }
+  if (header.size > reader_.size() - at_) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("'{}' has {} bytes, of which {} are there", shown_name(header.name),
+                            header.size, reader_.size() - at_),
+                "the archive was cut: copy it again from its source");
+  }
+  const std::uint64_t padded = (header.size + kBlock - 1) / kBlock * kBlock;
+  at_ += std::min(padded, reader_.size() - at_);
+}
+
+void Walk::take_file(const Header& header) {
+  if (header.kind == MemberKind::sparse || next_.sparse) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("'{}' is stored without its holes", shown_name(header.name)),
+                "pack the archive without --sparse");
+  }
+  if (header.kind == MemberKind::link) return leave_out(links_, header);
+  if (header.kind != MemberKind::file) return;
+  // WebDataset's own notes about an archive.
+  const bool plain = header.name.find('/') == std::string::npos;
+  if (plain && header.name.starts_with("__") && header.name.ends_with("__")) return;
+  const auto name = split_member_name(header.name);
+  if (!name) return leave_out(unnamed_, header);
+  if (sample_ != name->sample) {
+    sample_ = name->sample;
+    found_.begin_sample(name->sample);
+  }
+  found_.add(name->part, {.offset = at_, .bytes = header.size, .file = number_});
+}
+
+/// Archives of other kinds, by their first bytes.
+const char* compressed_by(std::span<const std::byte> start) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> kMagics{
+      {{"\x1f\x8b", "gzip"},
+       {"BZh", "bzip2"},
+       {"\xfd"
+        "7zXZ",
+        "xz"},
+       {"\x28\xb5\x2f\xfd", "zstd"}}};
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  for (const auto& [magic, name] : kMagics) {
+    if (text.starts_with(magic)) return name;
+  }
+  return nullptr;
+}
+
+bool is_tar(const FirstFile& first) {
+  if (!first.file || first.file->size() < kBlock) return false;
+  std::array<std::byte, kBlock> block;
+  first.file->read(0, block);
+  if (is_header(block)) return true;
+  // So that what is wrong with it can be told.
+  const bool named = first.path.ends_with(".tar") ||
+                     first.path.find(".tar.") != std::string::npos || first.path.ends_with(".tgz");
+  return named && (is_end(block) || compressed_by(block) != nullptr);
+}
+
+void require_uncompressed(const File& file) {
+  std::array<std::byte, kBlock> block{};
+  const auto known = std::span(block).first(std::min<std::uint64_t>(kBlock, file.size()));
+  file.read(0, known);
+  if (const char* by = compressed_by(known); by != nullptr) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the archive is compressed by {}: samples in it have no places", by),
+                "uncompress it: images and the like hardly take more room so",
+                {.file = file.path()});
+  }
+}
+
+}  // namespace
+
+void find_members(const File& file, std::uint32_t number, FoundMembers& found) {
+  require_uncompressed(file);
+  Walk walk(file, number, found);
+  try {
+    walk.run();
+  } catch (const Error& error) {
+    throw error.within({.file = file.path(), .offset = walk.offset()});
+  }
+}
+
+Format tar_format() {
+  return {.name = "tar",
+          .description =
+              "tar archives as WebDataset has them: members of one name are a sample, "
+              "their extensions its parts",
+          .recognise = is_tar,
+          .open = [](const FormatRequest& request) -> std::unique_ptr<DataSet> {
+            DataFiles files = request.open_files();
+            FoundMembers found;
+            for (std::uint32_t f = 0; f < files.size(); ++f) find_members(*files[f], f, found);
+            return std::make_unique<MemberSet>(
+                request.text, "tar", std::move(files),
+                std::move(found).choose(request.found.fields, request.text));
+          }};
+}
+
+}  // namespace forebay::tar

@@ -1,0 +1,63 @@
+#include "program/flags.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+namespace {
+
+void add_flags(CLI::App& command, LoaderOptions& options, std::span<const OptionInfo> infos,
+               const std::string& group, const std::vector<std::string_view>& leave_out) {
+  for (const OptionInfo& info : infos) {
+    if (std::ranges::find(leave_out, info.name) != leave_out.end()) continue;
+    if (info.value.empty()) {
+      command
+          .add_flag_callback(
+              "--" + std::string(info.name),
+              [&options, name = info.name] { options.set(name, "on"); }, std::string(info.help))
+          ->group(group);
+      continue;
+    }
+    command
+        .add_option_function<std::string>(
+            "--" + std::string(info.name),
+            [&options, name = info.name](const std::string& value) { options.set(name, value); },
+            std::string(info.help))
+        ->type_name(std::string(info.value))
+        ->group(group);
+  }
+}
+
+}  // namespace
+
+void add_loader_flags(CLI::App& command, LoaderOptions& options,
+                      const std::vector<std::string_view>& leave_out) {
+  add_flags(command, options, loader_option_infos(), "Loader", leave_out);
+  add_format_flags(command, options);
+}
+
+void add_format_flags(CLI::App& command, LoaderOptions& options) {
+  add_flags(command, options, format_option_infos(), "Files", {});
+}
+
+void add_order_flags(CLI::App& command, LoaderOptions& options,
+                     const std::vector<std::string_view>& leave_out) {
+  add_flags(command, options, order_option_infos(), "Order", leave_out);
+}
+
+void add_former_name(CLI::App& command, const std::string& former, const std::string& now) {
+  command
+      .add_option_function<std::string>(
+          former,
+          [former, now](const std::string&) {
+            throw Error(ErrorKind::usage, former + " has another name now", "give " + now);
+          },
+          "")
+      ->expected(0, 1)
+      ->group("");  // in no help
+}
+
+}  // namespace forebay

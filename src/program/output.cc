@@ -1,0 +1,102 @@
+#include "program/output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace forebay {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTerminalPeriod = 200ms;
+constexpr auto kPlainPeriod = 5s;
+
+}  // namespace
+
+void print_error(std::string_view message) {
+  std::string line(message);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  const bool color = use_color(stderr);
+  // Not fmt::print, which throws: a message that cannot be shown must not end in a crash.
+  const std::string text = fmt::format("forebay: {}error:{} {}\n", color ? "\033[1;31m" : "",
+                                       color ? "\033[0m" : "", line);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(ErrorKind::io, fmt::format("standard output: {}", std::strerror(errno)),
+              "make room where the output goes");
+}
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array<const char*, 7> kUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 999.5) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
+  return text;
+}
+
+bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
+
+bool use_color(std::FILE* stream) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && is_terminal(stream);
+}
+
+Progress::Progress(std::string verb, std::uint64_t total)
+    : verb_(std::move(verb)),
+      total_(total),
+      terminal_(is_terminal(stderr)),
+      start_(Clock::now()),
+      next_(start_ +
+            (terminal_ ? Clock::duration(kTerminalPeriod) : Clock::duration(kPlainPeriod))) {}
+
+Progress::~Progress() {
+  if (terminal_ && shown_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::update(std::uint64_t done) {
+  if (calls_++ == 0) first_ = done;
+  const auto now = Clock::now();
+  if (now < next_) return;
+  next_ = now + (terminal_ ? Clock::duration(kTerminalPeriod) : Clock::duration(kPlainPeriod));
+  show(done, now);
+}
+
+void Progress::show(std::uint64_t done, Clock::time_point now) {
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const auto rate = static_cast<std::uint64_t>(static_cast<double>(done - first_) / seconds);
+  std::string line = fmt::format("{} {}", verb_, human_count(done));
+  if (total_ != 0) {
+    line += fmt::format(" of {} ({:.0f} %)", human_count(total_),
+                        100.0 * static_cast<double>(done) / static_cast<double>(total_));
+  }
+  line += fmt::format(", {} a second", human_count(rate));
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+}  // namespace forebay

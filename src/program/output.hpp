@@ -1,0 +1,70 @@
+// What all commands print: results on stdout, everything else on stderr.
+//
+// How far a long command is: one line that rewrites itself on a terminal, a plain line every few
+// seconds elsewhere (a log file), nothing at all for commands that end sooner.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "forebay/error.hpp"
+
+namespace forebay {
+
+/// One line "forebay: error: ..." on stderr, whatever `message` contains.
+void print_error(std::string_view message);
+
+/// `json` on one line of stdout. Bytes that are not UTF-8 (in paths) are replaced.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Throws io when what was printed did not reach stdout (a full disk behind a redirection).
+void flush_output();
+
+/// "3.2 MB": powers of 1,000, three significant digits.
+std::string human_bytes(std::uint64_t bytes);
+/// "1,234,567"
+std::string human_count(std::uint64_t count);
+
+bool is_terminal(std::FILE* stream);
+/// A terminal, and NO_COLOR is not set.
+bool use_color(std::FILE* stream);
+
+/// Thread-safety: one thread.
+class Progress {
+ public:
+  /// `verb` starts each line ("packing"); `total` 0 means unknown.
+  Progress(std::string verb, std::uint64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Cheap enough to call for every record.
+  void update(std::uint64_t done);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void show(std::uint64_t done, Clock::time_point now);
+
+  std::string verb_;
+  std::uint64_t total_;
+  bool terminal_;
+  bool shown_ = false;
+  std::uint64_t calls_ = 0;
+  std::uint64_t first_ = 0;
+  Clock::time_point start_;
+  Clock::time_point next_;
+};
+
+/// Where most errors of commands are: in a file as a whole.
+inline Where at_file(std::string path, std::optional<std::uint64_t> offset = {}) {
+  return {.file = std::move(path), .offset = offset, .sample = {}, .key = {}};
+}
+
+}  // namespace forebay

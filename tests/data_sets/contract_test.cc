@@ -1,0 +1,197 @@
+// What every format of the registry has to do, asked of each in the same words.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "forebay/error.hpp"
+#include "forebay/loader.hpp"
+#include "forebay/samples.hpp"
+#include "format/registry.hpp"
+#include "format/sample_reader.hpp"
+#include "tests/data_sets/made_sets.hpp"
+#include "tests/support/error_from.hpp"
+
+namespace forebay {
+namespace {
+
+using test::kSamples;
+using test::MadeSet;
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string key_of(const MadeSet& set, std::uint64_t id) {
+  return set.keys.empty() ? "" : set.keys[id];
+}
+
+class EveryFormat : public ::testing::TestWithParam<std::string> {
+ protected:
+  EveryFormat() : set_(test::makers().at(GetParam())(folder_)) {}
+
+  FormatOptions format_options() const {
+    FormatOptions options;
+    options.format = set_.options.format;
+    options.schema = set_.options.schema;
+    options.header_bytes = set_.options.header_bytes;
+    return options;
+  }
+  std::unique_ptr<DataSet> open() const { return open_data_set(set_.path, format_options()); }
+
+  /// Whether `ids`, in any order, are what they have to be.
+  void expect_samples(const Samples& samples, const std::vector<std::uint64_t>& ids) const {
+    std::size_t count = 0;
+    samples.read(ids, [&](const SampleView& sample) {
+      ++count;
+      EXPECT_EQ(sample.id, ids[sample.position]);
+      EXPECT_EQ(text_of(sample.value), set_.values[sample.id]);
+      EXPECT_EQ(text_of(sample.key), key_of(set_, sample.id));
+    });
+    EXPECT_EQ(count, ids.size());
+  }
+
+  test::TemporaryFolder folder_;
+  MadeSet set_;
+};
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const auto& [name, maker] : test::makers()) all.push_back(name);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, ::testing::ValuesIn(names()),
+                         [](const auto& name) { return name.param; });
+
+TEST(EveryFormat, IsAskedHere) {
+  std::set<std::string> here{"hdf5"};
+  for (const std::string& name : names()) here.insert(name);
+  for (const Format& format : formats()) {
+    EXPECT_TRUE(here.contains(format.name)) << format.name << " has no data set to be tested with";
+    EXPECT_FALSE(format.description.empty());
+  }
+}
+
+TEST_P(EveryFormat, IsRecognised) {
+  if (set_.options.format != "auto") GTEST_SKIP() << "only when asked for by name";
+  EXPECT_EQ(recognise_files(set_.path), GetParam());
+}
+
+TEST_P(EveryFormat, TellsFacts) {
+  const auto data = open();
+  const DataSetFacts& facts = data->facts();
+  EXPECT_EQ(facts.path, set_.path);
+  EXPECT_EQ(facts.format, GetParam());
+  EXPECT_EQ(facts.entries, kSamples);
+  EXPECT_EQ(facts.stored.size(), facts.part_count());
+  EXPECT_EQ(facts.named, !set_.keys.empty());
+  EXPECT_EQ(facts.fingerprint, open()->facts().fingerprint);
+  std::uint64_t bytes = 0;
+  for (const std::string& value : set_.values) bytes += value.size();
+  EXPECT_GE(facts.value_bytes + 8 * kSamples, bytes);
+}
+
+TEST_P(EveryFormat, PlansReadEachByteOnceAndInsideOfTheFiles) {
+  const auto data = open();
+  std::vector<std::uint64_t> ids{7, 3, 3, 40, 0, 7};
+  const auto plan = data->plan(ids);
+  const FileExtent* before = nullptr;
+  for (const FileExtent& extent : plan->extents()) {
+    ASSERT_LT(extent.file, data->files().size());
+    EXPECT_LE(extent.offset + extent.length, data->files()[extent.file]->size());
+    if (before != nullptr && before->file == extent.file) {
+      EXPECT_GT(extent.offset, before->offset + before->length);
+    }
+    before = &extent;
+  }
+  EXPECT_EQ(test::error_from([&] { data->plan(std::vector<std::uint64_t>{kSamples}); }).kind(),
+            ErrorKind::usage);
+}
+
+TEST_P(EveryFormat, GivesAnySamplesInAnyOrder) {
+  const Samples samples = Samples::open(set_.path, set_.options);
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::uint64_t> ids(random() % 60);
+    for (std::uint64_t& id : ids) id = random() % kSamples;
+    expect_samples(samples, ids);
+  }
+  std::vector<std::string> keys;
+  samples.keys(
+      [&](std::uint64_t, std::span<const std::byte> key) { keys.push_back(text_of(key)); });
+  EXPECT_EQ(keys, set_.keys);
+}
+
+TEST_P(EveryFormat, MayBeUsedByManyThreadsAndAfterAFork) {
+  const Samples samples = Samples::open(set_.path, set_.options);
+  const std::vector<std::uint64_t> ids{40, 1, 17, 18, 2};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back([&] { expect_samples(samples, ids); });
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    expect_samples(samples, ids);
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
+  for (const char* order : {"coalesce=3", "order=shuffled", "order=shuffled,keep=0",
+                            "order=grouped,group=6", "order=in_memory,group=5,memory-ratio=0.5",
+                            "order=shuffled,hold=memory", "order=shuffled,reuse=2"}) {
+    for (const int ranks : {1, 3}) {
+      SCOPED_TRACE(std::string(order) + ", " + std::to_string(ranks) + " ranks");
+      LoaderOptions options = LoaderOptions::parse(order);
+      options.format = set_.options.format;
+      options.schema = set_.options.schema;
+      options.header_bytes = set_.options.header_bytes;
+      options.codec = set_.options.codec;
+      options.batch = 8;
+      options.epochs = 1;
+      options.stage_bytes = 64 << 20;
+      std::mutex mutex;
+      std::multiset<std::uint64_t> seen;
+      run_ranks(ranks, 0, [&](const auto& comm) {
+        Loader loader = Loader::open(comm, set_.path, options);
+        while (const auto batch = loader.next()) {
+          for (const Sample& sample : batch->samples()) {
+            EXPECT_EQ(text_of(sample.value), set_.values[sample.id]);
+            EXPECT_EQ(text_of(sample.key), key_of(set_, sample.id));
+            const std::scoped_lock lock(mutex);
+            seen.insert(sample.id);
+          }
+        }
+        comm->barrier();
+      });
+      EXPECT_EQ(seen.size(), kSamples * options.reuse);
+      for (std::uint64_t id = 0; id < kSamples; ++id) EXPECT_EQ(seen.count(id), options.reuse);
+    }
+  }
+}
+
+TEST_P(EveryFormat, NoticesThatAFileWasReplacedOrCut) {
+  const auto data = open();
+  SampleReader reader(*data, {});
+  std::vector<std::uint64_t> ids(kSamples);
+  for (std::uint64_t i = 0; i < kSamples; ++i) ids[i] = i;
+  reader.read(ids);
+  test::write_file(set_.one_file, "x");
+  const Error error = test::error_from([&] { reader.read(ids); });
+  EXPECT_TRUE(error.kind() == ErrorKind::changed || error.kind() == ErrorKind::io) << error.what();
+  EXPECT_NE(std::string(error.what()).find(set_.one_file), std::string::npos) << error.what();
+  EXPECT_EQ(test::error_from([&] { data->check_unchanged(); }).kind(), ErrorKind::changed);
+}
+
+}  // namespace
+}  // namespace forebay
