@@ -79,12 +79,16 @@ def raw_parts(parts: Sequence[str], fields: Sequence[Field]) -> dict[str, int]:
     """Parts of a value that have no decoded field, by name; without parts, all of it."""
     if not parts:
         return {} if fields else {"value": 0}
-    decoded = {field.name.split(".", 1)[0] for field in fields}
+    decoded = set()
+    for field in fields:  # is called as its part, or "part.field"; parts may have dots themselves
+        named = [part for part in parts if f"{field.name}.".startswith(f"{part}.")]
+        decoded.add(max(named, key=len, default=""))
     return {part: i for i, part in enumerate(parts) if part not in decoded}
 
 
 class Dataset:
-    """A data set to look samples up in, in this process alone: LMDB, HDF5, NumPy or records.
+    """A data set to look samples up in, in this process alone: LMDB, HDF5, NumPy,
+    tar shards, folders or records.
 
     >>> ds = forebay.Dataset("train.lmdb")
     >>> len(ds), ds[5]["image"].shape, ds[[5, 1, 5, 0]]["label"]

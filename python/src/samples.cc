@@ -105,7 +105,7 @@ nb::list keys_of(const Samples& samples) {
   return list_of_bytes(keys);
 }
 
-Samples open_data_set(const std::string& path, const LoaderOptions& options) {
+Samples open_samples(const std::string& path, const LoaderOptions& options) {
   const Unlocked unlocked;
   return Samples::open(path, options);
 }
@@ -135,7 +135,7 @@ void add_samples(nb::module_& module) {
            })
       .def("keys", &keys_of, nb::sig("def keys(self) -> list[bytes]"))
       .def("read", &read, nb::arg("ids"), nb::arg("decode"), nb::arg("wanted"));
-  module.def("open_data_set", &open_data_set, nb::arg("path"), nb::arg("options"));
+  module.def("open_samples", &open_samples, nb::arg("path"), nb::arg("options"));
 }
 
 }  // namespace forebay::python

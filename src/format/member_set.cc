@@ -74,6 +74,7 @@ void FoundMembers::add_in_memory(std::string_view part, std::string_view content
       .offset = found_.memory.size(), .bytes = content.size(), .file = Member::kInMemory};
   found_.memory += content;
   add(part, member);
+  in_memory_.insert(members_.back().part);
 }
 
 void FoundMembers::end_file() {
@@ -141,13 +142,18 @@ MemberIndex FoundMembers::choose(std::span<const FieldChoice> choices, const std
     }
     place[chosen[c]] = c;
     index.parts.push_back(name);
+    const bool number = std::ranges::count(kNumbers, names_[chosen[c]]) > 0;
+    index.codecs.emplace_back(number || in_memory_.contains(chosen[c]) ? "number" : "auto");
   }
   index.members.resize(index.entries() * index.parts.size());
   for (const Found& found : members_) {
     if (place[found.part] == kMostParts) continue;
     index.members[found.sample * index.parts.size() + place[found.part]] = found.member;
   }
-  if (index.parts.empty()) index.parts.emplace_back();
+  if (index.parts.empty()) {
+    index.parts.emplace_back();
+    index.codecs.emplace_back("auto");
+  }
   return index;
 }
 
@@ -196,11 +202,7 @@ void MemberSet::require_inside() const {
 void MemberSet::tell_parts() {
   const std::size_t parts = index_.parts.size();
   facts_.stored.assign(parts, {.how = "in its file", .in_place = true});
-  std::vector<std::string> codecs;
-  for (const std::string& name : index_.parts) {
-    codecs.emplace_back(std::ranges::count(kNumbers, name) > 0 ? "number" : "auto");
-  }
-  facts_.codecs = codecs;
+  facts_.codecs = index_.codecs;
   bool in_files = true;
   for (std::uint64_t m = 0; m < index_.members.size(); ++m) {
     if (index_.members[m].file != Member::kInMemory) continue;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct Member {
 /// All samples of a data set, and their parts.
 struct MemberIndex {
   std::vector<std::string> parts;       ///< names; at least one
+  std::vector<std::string> codecs;      ///< DataSetFacts::codecs
   std::vector<Member> members;          ///< a part, sample by sample
   std::vector<std::uint64_t> keys_end;  ///< of each sample's key in `keys`
   std::string keys;
@@ -57,7 +59,7 @@ class FoundMembers {
   void begin_sample(std::string_view key);
   /// Throws corrupt when the sample has that part already.
   void add(std::string_view part, const Member& member);
-  /// A part whose bytes are `content`.
+  /// A part whose bytes are `content`: a number as text.
   void add_in_memory(std::string_view part, std::string_view content);
   /// Samples begun since the last call belong to one more file.
   void end_file();
@@ -89,6 +91,7 @@ class FoundMembers {
   std::vector<std::string> names_;     ///< of parts, in the order of their appearance
   std::vector<std::uint64_t> counts_;  ///< samples that have them
   std::unordered_map<std::string, std::size_t> numbers_;
+  std::set<std::size_t> in_memory_;  ///< parts
   std::uint64_t first_of_file_ = 0;
 };
 

@@ -22,8 +22,8 @@ namespace {
 /// Of the process, as plug-ins are: what was added stays.
 struct Registry {
   std::mutex mutex;
-  std::vector<Format> formats = {raw::npy_format(), hdf5::hdf5_format(), raw::cifar10_format(),
-                                 raw::raw_format(), tar::tar_format(),   folder::folder_format()};
+  std::vector<Format> formats = {hdf5::hdf5_format(), raw::npy_format(), raw::cifar10_format(),
+                                 raw::raw_format(),   tar::tar_format(), folder::folder_format()};
 };
 
 Registry& registry() {
