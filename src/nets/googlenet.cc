@@ -2,7 +2,6 @@
 // in torchvision, whose trained weights people know, the third branch has windows of 3x3.
 #include <fmt/format.h>
 
-#include "nets/families.hpp"
 #include "nets/net_builder.hpp"
 
 namespace forebay::nets {

@@ -2,7 +2,6 @@
 // whose larger windows are taken apart, in the end into 1x7 and 7x1, 1x3 and 3x1.
 #include <fmt/format.h>
 
-#include "nets/families.hpp"
 #include "nets/net_builder.hpp"
 
 namespace forebay::nets {

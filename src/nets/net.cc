@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "forebay/error.hpp"
-#include "nets/families.hpp"
+#include "nets/net_builder.hpp"
 
 namespace forebay::nets {
 namespace {

@@ -64,4 +64,13 @@ class NetBuilder {
   Value input_;
 };
 
+// What is built with it, for make_net() to choose from.
+
+/// 18, 34, 50, 101 or 152 layers.
+Net make_resnet(int layers);
+Net make_alexnet();
+Net make_vgg16();
+Net make_googlenet();
+Net make_inception3();
+
 }  // namespace forebay::nets

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "nets/families.hpp"
 #include "nets/net_builder.hpp"
 
 namespace forebay::nets {

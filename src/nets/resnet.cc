@@ -7,7 +7,6 @@
 #include <span>
 
 #include "forebay/error.hpp"
-#include "nets/families.hpp"
 #include "nets/net_builder.hpp"
 
 namespace forebay::nets {

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "bench/command/generate/maker.hpp"
-#include "bench/command/generate/random.hpp"
 
 namespace forebay::generate {
 namespace {
