@@ -13,7 +13,7 @@ if [ $# -gt 0 ] && [ -d "$1" ]; then
 fi
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
 
-cmake --build "$build" --target forebay-cli
+cmake --build "$build" --target forebay-cli forebay-bench
 # Not everywhere: without LibTorch there is no trainer, without libfuse3 no modelled file system.
 for target in forebay-train forebay-pfs; do
   if cmake --build "$build" --target help | grep -q "^$target:"; then
@@ -27,5 +27,5 @@ results=$build/bench/results.json
 status=0
 "$python" -B "$root/bench/run_matrix.py" --build "$build" \
   --data "${FOREBAY_BENCH_DATA:-$build/bench/data}" --output "$results" "$@" || status=$?
-if [ -e "$results" ]; then "$build/src/forebay" report "$results"; fi
+if [ -e "$results" ]; then "$build/bench/forebay-bench" report "$results"; fi
 exit "$status"

@@ -6,7 +6,7 @@
 
 Every configuration (bench/matrix.py) is one run of `forebay bench read` or `forebay bench train`
 under the launcher; strategies are interleaved inside of it. All results go into one JSON file, which
-is whole after each configuration; `forebay report` draws it. A configuration that fails is listed
+is whole after each configuration; `forebay-bench report` draws it. A configuration that fails is listed
 in the file, the others go on, and the exit status is 1. Cold caches, other read-ahead and the
 modelled file system need root; without, they are left out, and the results say so.
 """

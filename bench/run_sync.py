@@ -6,7 +6,7 @@ paper 002.
   bench/run_sync.py --sections weak nets --nets resnet50 googlenet   a part
   bench/run_sync.py --page docs/results/sync.md                      the page from what is there
 
-Every cell is one run of `forebay bench sync` under the launcher, its strategies interleaved, or one
+Every cell is one run of `forebay-bench sync` under the launcher, its strategies interleaved, or one
 run of a peer (bench/peers). Results go into one JSON file, which is whole after each cell; a cell
 that is already in the file is not measured again. A cell that fails is listed, the others go on, and
 the exit status is 1.
@@ -137,10 +137,10 @@ class Measuring:
                 "--input-threads", str(cell.threads)]
 
     def measure(self, cell):
-        command = [os.path.join(self.build, "src", "forebay"), "bench", "sync"]
+        command = [os.path.join(self.build, "bench", "forebay-bench"), "sync"]
         launcher = self._launcher(cell.ranks)
         if cell.section == "training":
-            return self._trainings(command[0]).measure(
+            return self._trainings(os.path.join(self.build, "src", "forebay")).measure(
                 next(net for net in sync_trainings.NETS if net.name == cell.net), cell.ranks,
                 self.options.repetitions)
         if not cell.peer:

@@ -134,7 +134,7 @@ def page(results):
     text = f"""# Gradient synchronization
 
 What `bench/run_sync.py` has measured; all figures are in [sync.json](sync.json). But for the last
-section, which has real trainings on made-up images, every rank runs the emulated training of `forebay bench sync`: a scheduler that dispatches the operations of a real
+section, which has real trainings on made-up images, every rank runs the emulated training of `forebay-bench sync`: a scheduler that dispatches the operations of a real
 network, a virtual device that keeps the time of its kernels and takes no core, threads that decode
 JPEGs, and the engine that sums real gradients.
 

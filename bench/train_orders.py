@@ -4,7 +4,7 @@
   bench/train_orders.py --build build/release            minutes; figures 3 and 4 of the paper
   bench/train_orders.py --build build/release --quick    to see that it works
 
-Data come from `forebay generate`, into HDF5 files. The table (Markdown, on standard output and
+Data come from `forebay-bench generate`, into HDF5 files. The table (Markdown, on standard output and
 beside the results) shows losses after the last epoch, means with least and most of the seeds.
 `ok` is what must hold: a validation loss below half of what predicting the mean gives, and grouped
 within 5 % of shuffled. The exit status is 1 where it does not, or where a training fails. Needs
@@ -66,8 +66,8 @@ def make_data(work, application):
                                           ("test", application.tests)), 1):
         file = path(work.data, application, part)
         if not os.path.exists(file):
-            work.forebay("generate", application.name, file, "--samples", count, "--seed", seed,
-                         *application.generate)
+            work.generate(application.name, file, "--samples", count, "--seed", seed,
+                          *application.generate)
 
 
 def loss_of_the_mean(work, application):

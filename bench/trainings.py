@@ -64,8 +64,15 @@ class Trainings:
 
     def forebay(self, *words):
         """Makes a data set."""
+        self._make(self.command, *words)
+
+    def generate(self, *words):
+        """Likewise, with something to learn in it."""
+        self._make(os.path.join(self.build, "bench", "forebay-bench"), "generate", *words)
+
+    def _make(self, *words):
         os.makedirs(self.data, exist_ok=True)
-        subprocess.run([self.command, *map(str, words)], check=True, stdout=sys.stderr)
+        subprocess.run([*map(str, words)], check=True, stdout=sys.stderr)
 
     def run(self, runs):
         known = {result["run"] for result in self.results}
@@ -165,7 +172,7 @@ def spread(values, digits=4):
 
 def curves_svg(curves, label, name):
     """One line a (group, name), epochs against `label`, one panel a group."""
-    sys.path.insert(0, os.path.join(_ROOT, "src", "cli", "report"))
+    sys.path.insert(0, os.path.join(_ROOT, "bench", "command", "report"))
     import charts  # matplotlib: only who draws needs it
     groups = list(dict.fromkeys(group for group, _ in curves))
     names = list(dict.fromkeys(run for _, run in curves))

@@ -5,7 +5,8 @@
                                   sync (needs core and comm alone)              train
 
 cli/ and train/ are programs, side by side at the right end; what they share is in program/ and
-measure/. python/src, outside of src/, may use the library alone.
+measure/. nets/ (tables of networks) needs core and sync; bench/, outside of src/, is a program like
+them and the only one that may use itself. python/src may use the library alone.
 
 Public headers (include/forebay/) belong to the room that implements them, never include internal
 headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/ may see MPI, and programs
@@ -22,7 +23,8 @@ ROOMS = ["core", "storage", "format", "order", "comm", "read", "exchange", "load
          "program", "measure"]
 NEEDS = {room: set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 NEEDS["sync"] = {"core", "comm", "sync"}
-NEEDS |= {end: NEEDS["measure"] | {"sync", end} for end in ("cli", "train")}
+NEEDS["nets"] = {"core", "sync", "nets"}
+NEEDS |= {end: NEEDS["measure"] | {"sync", "nets", end} for end in ("cli", "train", "bench")}
 NEEDS["python"] = NEEDS["loader"] | {"sync", "python"}
 
 # The room behind each public header.
@@ -38,7 +40,7 @@ PUBLIC = {
     "graph": "sync", "parameter_server": "sync", "sync": "sync",
     "sync_agreement": "sync",
 }
-MAY_START_MPI = {"comm", "program", "measure", "cli", "train", "python"}
+MAY_START_MPI = {"comm", "program", "measure", "cli", "train", "bench", "python"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -92,7 +94,8 @@ def check(root):
         if fault:
             faults.append(f"{path.relative_to(root)}:{number}: {include}: {fault}")
 
-    for path in sorted([*(root / "src").rglob("*"), *(root / "python" / "src").rglob("*")]):
+    for path in sorted(path for folder in ("src", "python/src", "bench")
+                       for path in (root / folder).rglob("*")):
         if path.suffix not in {".cc", ".hpp"}:
             continue
         room, *rest = path.relative_to(root).parts

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """DistributedDataParallel over Gloo on the emulated training. Prints one JSON line on rank 0.
 
-  forebay bench sync --net googlenet --operations > googlenet.json
+  forebay-bench sync --net googlenet --operations > googlenet.json
   mpirun -n 4 bench/peers/ddp_gloo.py googlenet.json --steps 30
 """
 

@@ -1,6 +1,6 @@
-"""The emulated training of `forebay bench sync`, for other libraries that sum gradients.
+"""The emulated training of `forebay-bench sync`, for other libraries that sum gradients.
 
-The same operations (from `forebay bench sync --operations`), the same virtual device, threads that
+The same operations (from `forebay-bench sync --operations`), the same virtual device, threads that
 decode JPEGs of the same size; only who sums differs. What cannot be the same: this is Python, whose
 scheduler takes more time for an operation and shares one interpreter lock with the input threads.
 """
@@ -26,7 +26,7 @@ _FILES = 32
 def parse_arguments(description):
     parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("operations", help="what `forebay bench sync --operations` printed")
+    parser.add_argument("operations", help="what `forebay-bench sync --operations` printed")
     parser.add_argument("--net", help="which of its networks (default: the first)")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--warmup", type=int, default=5)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Horovod (over MPI) on the emulated training. Prints one JSON line on rank 0.
 
-  forebay bench sync --net googlenet --operations > googlenet.json
+  forebay-bench sync --net googlenet --operations > googlenet.json
   HOROVOD_CYCLE_TIME=5 mpirun -n 4 bench/peers/horovod_torch.py googlenet.json --steps 30
 
 HOROVOD_CYCLE_TIME is in milliseconds, and 1 where it is not set; 5 was the default of the paper's

@@ -14,7 +14,6 @@
 namespace forebay {
 
 void add_pack_command(CLI::App& app);
-void add_generate_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_provenance_command(CLI::App& app);
@@ -22,6 +21,5 @@ void add_order_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
-void add_report_command(CLI::App& app);
 
 }  // namespace forebay

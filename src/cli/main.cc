@@ -11,7 +11,6 @@ namespace {
 
 void add_commands(CLI::App& app) {
   add_pack_command(app);
-  add_generate_command(app);
   add_inspect_command(app);
   add_verify_command(app);
   add_provenance_command(app);
@@ -19,7 +18,6 @@ void add_commands(CLI::App& app) {
   add_samples_command(app);
   add_train_command(app);
   add_bench_command(app);
-  add_report_command(app);
 }
 
 /// Loads the plug-in, and names it to the programs that commands become.

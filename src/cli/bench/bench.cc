@@ -7,7 +7,6 @@
 #include "cli/bench/load_results.hpp"
 #include "cli/bench/read_bench.hpp"
 #include "cli/bench/read_results.hpp"
-#include "cli/bench/sync_command.hpp"
 #include "cli/commands.hpp"
 #include "cli/trainer_program.hpp"
 #include "comm/values.hpp"
@@ -169,12 +168,11 @@ void add_train(CLI::App& bench) {
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("bench", "Measure: read, load, train, sync");
+  CLI::App* command = app.add_subcommand("bench", "Measure: read, load, train");
   command->require_subcommand(1);
   add_read(*command);
   add_load(*command);
   add_train(*command);
-  bench::add_sync_command(*command);
 }
 
 }  // namespace forebay

@@ -1,0 +1,184 @@
+#include "bench/command/emulation/emulated_training.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <thread>
+
+#include "bench/command/emulation/virtual_device.hpp"
+#include "core/clock.hpp"
+#include "core/placement.hpp"
+
+namespace forebay::emulation {
+namespace {
+
+using nets::Operation;
+using nets::OperationKind;
+
+void sleep_until(std::int64_t ns) {
+  std::this_thread::sleep_until(
+      std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns)));
+}
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+/// What the scheduler's thread does.
+class Scheduler {
+ public:
+  Scheduler(const nets::TrainingStep& step, GradientSum& sync, ImageFeed& feed,
+            const TrainingOptions& options)
+      : step_(step), sync_(sync), feed_(feed), options_(options), device_(options.queue) {}
+
+  void run_step() {
+    const std::int64_t begin = now_ns();
+    feed_.next();
+    figures_.input_wait_seconds += seconds(now_ns() - begin);
+    device_.begin(now_ns());
+    input_active_ = feed_.active_ns();
+    started_ = false;
+    bool updating = false;
+    for (const Operation& operation : step_.operations) {
+      if (operation.kind == OperationKind::update && !updating) {
+        updating = true;
+        end_backward();
+      }
+      schedule(operation);
+    }
+    sync_.end_step();
+    figures_.exposed_seconds += seconds(std::max<std::int64_t>(0, last_mean_ - last_gradient_));
+    sleep_until(device_.end());
+  }
+
+  TrainingFigures& figures() { return figures_; }
+
+ private:
+  /// A gradient that the device will have made.
+  struct Coming {
+    std::int64_t at = 0;
+    std::size_t tensor = 0;
+  };
+
+  void schedule(const Operation& operation) {
+    compute();
+    switch (operation.kind) {
+      case OperationKind::host:
+      case OperationKind::allreduce:  // once its gradient is there
+        break;
+      case OperationKind::update:
+        sync_.wait(operation.tensor);
+        last_mean_ = now_ns();
+        dispatch(operation);
+        break;
+      case OperationKind::kernel:
+        dispatch(operation);
+        break;
+      case OperationKind::gradient:
+        last_gradient_ = dispatch(operation);
+        coming_.push_back({last_gradient_, operation.tensor});
+        break;
+    }
+    start_ready();
+  }
+
+  /// The work of a framework: finding what is ready, allocating, launching.
+  void compute() const {
+    const std::int64_t end = now_ns() + options_.dispatch.count();
+    while (now_ns() < end) {
+    }
+  }
+
+  std::int64_t dispatch(const Operation& operation) {
+    while (device_.full(now_ns())) {
+      const std::int64_t gradient = coming_.empty() ? INT64_MAX : coming_.front().at;
+      sleep_until(std::min(device_.first_end(), gradient));
+      start_ready();
+    }
+    return device_.dispatch(now_ns(), operation.takes);
+  }
+
+  void start_ready() {
+    while (!coming_.empty() && coming_.front().at <= now_ns()) {
+      if (!started_) {
+        started_ = true;
+        figures_.susceptible_seconds += seconds(feed_.active_ns() - input_active_);
+      }
+      sync_.start(coming_.front().tensor);
+      coming_.pop_front();
+    }
+  }
+
+  void end_backward() {
+    figures_.device_idle_seconds += seconds(device_.idle().count());
+    while (!coming_.empty()) {
+      sleep_until(coming_.front().at);
+      start_ready();
+    }
+  }
+
+  const nets::TrainingStep& step_;
+  GradientSum& sync_;
+  ImageFeed& feed_;
+  const TrainingOptions& options_;
+  VirtualDevice device_;
+  std::deque<Coming> coming_;
+  bool started_ = false;  // a gradient, in this step
+  std::int64_t input_active_ = 0;
+  std::int64_t last_gradient_ = 0;
+  std::int64_t last_mean_ = 0;
+  TrainingFigures figures_;
+};
+
+/// Steps that do not count, steps that do, and one whose sums are looked at.
+TrainingFigures train(Communicator& comm, const nets::TrainingStep& step, GradientSum& sync,
+                      Gradients& gradients, ImageFeed& feed, const TrainingOptions& options) {
+  ::prctl(PR_SET_TIMERSLACK,
+          1000);  // ns: the device's time line is finer than the default of 50 us
+  gradients.fill(comm.rank());
+  Scheduler scheduler(step, sync, feed, options);
+  for (std::uint64_t i = 0; i < options.warmup; ++i) scheduler.run_step();
+  scheduler.figures() = {};
+  const ThreadCost input_before = feed.cost();
+  const SyncStatistics sync_before = sync.statistics();
+  const ThreadCost before = cost_of_this_thread();
+  const std::int64_t begin = now_ns();
+  for (std::uint64_t i = 0; i < options.steps; ++i) scheduler.run_step();
+  TrainingFigures figures = scheduler.figures();
+  figures.seconds = seconds(now_ns() - begin);
+  figures.scheduler = cost_of_this_thread() - before;
+  figures.sync = since(sync_before, sync.statistics());
+  figures.input = feed.cost() - input_before;
+  gradients.fill(comm.rank());
+  scheduler.run_step();
+  gradients.require_mean(comm.size());
+  return figures;
+}
+
+}  // namespace
+
+TrainingFigures run_training(const std::shared_ptr<Communicator>& comm,
+                             const nets::TrainingStep& step, GradientSum& sync,
+                             Gradients& gradients, const TrainingOptions& options,
+                             const CorePlan& cores) {
+  TrainingFigures figures;
+  collectively(*comm, [&] {
+    FeedOptions feed_options = options.feed;
+    feed_options.placement = Placement::of(cores, Component::decode);
+    ImageFeed feed(feed_options);
+    std::exception_ptr error;
+    HelperThread scheduler("fb-scheduler", Placement::of(cores, Component::compute),
+                           [&](const std::stop_token&) {
+                             try {
+                               figures = train(*comm, step, sync, gradients, feed, options);
+                             } catch (...) {
+                               error = std::current_exception();
+                             }
+                           });
+    scheduler.stop();
+    if (error) std::rethrow_exception(error);
+  });
+  return figures;
+}
+
+}  // namespace forebay::emulation

@@ -1,0 +1,60 @@
+// A training on an accelerator that does not exist: what the papers measured on Summit, for
+// machines without accelerators (paper 002, 6.2 and 6.4).
+//
+//   input threads   decode ... -> batch
+//   scheduler       batch -> dispatches every operation of the graph -> starts gradients as the
+//                   device completes them -> waits for the means -> dispatches updates -> next step
+//   device          kernels, one after the other, each for its time; computes nothing
+//   progress        sums gradients: the engine's
+//
+// All of it but the device takes cores, as in a real training; images a second tell how well they
+// get on with each other.
+//
+//   |<------------------------- step ------------------------->|
+//   | input | forward | backward            | updates |
+//           |<- susceptible ->|                                    scheduler and input at work, no
+//                             ^ first gradient                     transfers yet (6.4.2)
+//                                   |<- exposed ->|                last gradient ready -> last mean
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "bench/command/emulation/gradient_sync.hpp"
+#include "bench/command/emulation/image_feed.hpp"
+#include "bench/command/emulation/thread_cost.hpp"
+#include "forebay/communicator.hpp"
+#include "nets/training_step.hpp"
+
+namespace forebay::emulation {
+
+struct TrainingOptions {
+  std::uint64_t steps = 30;
+  std::uint64_t warmup = 5;                 ///< steps before them that do not count
+  std::chrono::nanoseconds dispatch{5000};  ///< computing of the scheduler for every operation
+  unsigned queue = 64;                      ///< kernels dispatched ahead of the device
+  FeedOptions feed;                         ///< its placement is set
+};
+
+/// Of one rank; seconds and counts are sums over the steps that count.
+struct TrainingFigures {
+  double seconds = 0;
+  double input_wait_seconds = 0;   ///< the scheduler waited for a batch
+  double device_idle_seconds = 0;  ///< forward and backward: kernels came too late
+  double exposed_seconds = 0;      ///< from the last gradient to the last mean
+  double susceptible_seconds = 0;
+  ThreadCost scheduler;
+  ThreadCost input;  ///< all threads of it
+  SyncStatistics sync;
+};
+
+/// Collective; every rank gets its own figures. Throws what a thread has failed with, on all ranks,
+/// and corrupt when gradients are wrong.
+TrainingFigures run_training(const std::shared_ptr<Communicator>& comm,
+                             const nets::TrainingStep& step, GradientSum& sync,
+                             Gradients& gradients, const TrainingOptions& options,
+                             const CorePlan& cores);
+
+}  // namespace forebay::emulation
