@@ -24,7 +24,7 @@ check_scripts() {
 check_tidy() {
   cmake -S . -B build/lint -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
     -DFOREBAY_TRAIN=OFF -DFOREBAY_TESTS=OFF -DFOREBAY_BENCH=OFF >/dev/null
-  git ls-files 'src/*.cc' | grep -F -f <(compiled_files) |
+  git ls-files 'src/*.cc' 'bench/command/*.cc' | grep -F -f <(compiled_files) |
     xargs -P "$jobs" -n 1 clang-tidy -p build/lint --quiet --warnings-as-errors='*' 2> >(
       grep -v -E 'warnings? generated|^Suppressed|^Use -header-filter' >&2 || true)
 }

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/bench/emulation/emulated_training.hpp"
+#include "bench/command/emulation/emulated_training.hpp"
 #include "tests/support/lmdb_builder.hpp"
 #include "tests/support/sync_contract.hpp"
 #include "tests/support/temporary_folder.hpp"
