@@ -23,14 +23,14 @@ check_scripts() {
 # take longer than everything else together.
 check_tidy() {
   cmake -S . -B build/lint -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
-    -DFOREBAY_TRAIN=OFF -DFOREBAY_TESTS=OFF -DFOREBAY_BENCH=OFF >/dev/null
+    -DFOREBAY_TRAIN=OFF -DFOREBAY_TESTS=OFF -DFOREBAY_BENCH=ON -DFOREBAY_PFS=OFF >/dev/null
   git ls-files 'src/*.cc' 'bench/command/*.cc' | grep -F -f <(compiled_files) |
     xargs -P "$jobs" -n 1 clang-tidy -p build/lint --quiet --warnings-as-errors='*' 2> >(
       grep -v -E 'warnings? generated|^Suppressed|^Use -header-filter' >&2 || true)
 }
 
 compiled_files() {
-  sed -nE 's/^ *"file": ".*\/(src\/.*\.cc)".*/\1/p' build/lint/compile_commands.json
+  sed -nE 's/^ *"file": ".*\/((src|bench\/command)\/.*\.cc)".*/\1/p' build/lint/compile_commands.json
 }
 
 for check in check_format check_includes check_scripts check_tidy; do
