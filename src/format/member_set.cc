@@ -210,9 +210,9 @@ void MemberSet::tell_parts() {
     in_files = false;
   }
   if (parts > 1 || !in_files) facts_.values = DataSetFacts::Values::in_parts;
-  for (std::uint64_t m = 0; m < index_.members.size(); ++m) {
+  for (const Member& member : index_.members) {
     // As packed_parts.hpp lays them out.
-    const std::uint64_t bytes = index_.members[m].bytes + (parts > 1 ? 16 : 0);
+    const std::uint64_t bytes = member.bytes + (parts > 1 ? 16 : 0);
     facts_.value_bytes += std::min(bytes, UINT64_MAX - facts_.value_bytes);
   }
   facts_.sample_bytes = facts_.entries > 0 ? facts_.value_bytes / facts_.entries : 0;

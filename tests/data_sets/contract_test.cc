@@ -129,6 +129,13 @@ TEST_P(EveryFormat, GivesAnySamplesInAnyOrder) {
   EXPECT_EQ(keys, set_.keys);
 }
 
+TEST_P(EveryFormat, IsReadFromMemoryAsFromFiles) {
+  if (std::filesystem::is_directory(set_.path)) GTEST_SKIP() << "folders are of file systems";
+  const Samples samples = Samples::open("mem://" + set_.path, set_.options);
+  EXPECT_EQ(samples.entries(), kSamples);
+  expect_samples(samples, {40, 3, 3, 0, 19, 20});
+}
+
 TEST_P(EveryFormat, MayBeUsedByManyThreadsAndAfterAFork) {
   const Samples samples = Samples::open(set_.path, set_.options);
   const std::vector<std::uint64_t> ids{40, 1, 17, 18, 2};
