@@ -92,16 +92,11 @@ class Walk {
 };
 
 bool Walk::at_end() {
-  if (at_ == reader_.size()) {
-    found_.note(
-        fmt::format("an archive ends without the mark for that at byte {}: if it was cut, "
-                    "samples are missing",
-                    at_));
-    return true;
-  }
+  // Between two members, a cut would show nowhere else.
   if (reader_.size() - at_ < kBlock) {
-    throw Error(ErrorKind::corrupt, "the archive ends inside of a header",
-                "it was cut: copy it again from its source");
+    throw Error(ErrorKind::corrupt, "the archive has no mark at its end",
+                "it was cut: copy it again from its source; where it is whole, append 1,024 zeros "
+                "(head -c 1024 /dev/zero >> FILE)");
   }
   if (!is_end(reader_.at(at_, kBlock).first<kBlock>())) return false;
   if (reader_.size() - at_ > kLongestPadding) {
