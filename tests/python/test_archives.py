@@ -1,4 +1,4 @@
-"""Tar shards and folders of files: what tarfile, and torchvision and webdataset where they are, say."""
+"""Tar shards and folders of files: what tarfile, torchvision and webdataset say of them."""
 
 import io
 import tarfile
