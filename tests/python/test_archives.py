@@ -98,7 +98,6 @@ def test_a_folder_is_what_torchvision_reads(folder):
     expected = [(path, label) for path, label in expected if "/." not in path]
     ds = forebay.Dataset(folder, decode=False)
     found = [
-        (str(folder / key.decode()), int(bytes(ds[i]["label"])))
-        for i, key in enumerate(ds.keys())
+        (str(folder / key.decode()), int(bytes(ds[i]["label"]))) for i, key in enumerate(ds.keys())
     ]
     assert found == expected
