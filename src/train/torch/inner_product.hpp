@@ -4,7 +4,7 @@
 // plain reference code unless an administrator chose another: four to six times slower.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 namespace forebay {
 

@@ -11,8 +11,6 @@ namespace {
 
 using torch::Tensor;
 
-std::int64_t as_signed(std::uint64_t n) { return static_cast<std::int64_t>(n); }
-
 torch::ScalarType scalar_type(ElementType type) {
   switch (type) {
     case ElementType::u8:

@@ -1,11 +1,14 @@
 // From decoded samples to what the first layer takes. Only files of this folder include LibTorch.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include "train/net_catalog.hpp"
 
 namespace forebay {
+
+/// LibTorch's sizes are signed.
+inline std::int64_t as_signed(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 /// The inputs of a batch as a tensor of their own type, samples first; a view of them, except for
 /// types that LibTorch lacks. Throws unsupported (u32, u64).

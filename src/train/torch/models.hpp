@@ -1,7 +1,7 @@
 // The layers of the networks. Only files of this folder include LibTorch: it is heavy.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include <string_view>
 

@@ -19,7 +19,7 @@ using torch::nn::Sequential;
 
 constexpr std::int64_t kExpansion = 4;
 
-Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t stride) {
+Conv2d unbiased(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t stride) {
   Conv2d layer(Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false));
   torch::nn::init::kaiming_normal_(layer->weight, 0.0, torch::kFanOut, torch::kReLU);
   return layer;
@@ -33,12 +33,12 @@ class BottleneckImpl : public torch::nn::Module {
     // Starting as the identity helps large batches (Goyal et al. 2017).
     torch::nn::init::zeros_(last->weight);
     residual_ = register_module(
-        "residual", Sequential(convolution(in, width, 1, 1), BatchNorm2d(width), ReLU(),
-                               convolution(width, width, 3, stride), BatchNorm2d(width), ReLU(),
-                               convolution(width, out, 1, 1), last));
+        "residual", Sequential(unbiased(in, width, 1, 1), BatchNorm2d(width), ReLU(),
+                               unbiased(width, width, 3, stride), BatchNorm2d(width), ReLU(),
+                               unbiased(width, out, 1, 1), last));
     if (in == out && stride == 1) return;
     shortcut_ =
-        register_module("shortcut", Sequential(convolution(in, out, 1, stride), BatchNorm2d(out)));
+        register_module("shortcut", Sequential(unbiased(in, out, 1, stride), BatchNorm2d(out)));
   }
 
   Tensor forward(const Tensor& x) {
@@ -55,7 +55,7 @@ TORCH_MODULE(Bottleneck);
 }  // namespace
 
 Sequential build_resnet50(std::int64_t channels, std::int64_t classes) {
-  Sequential net(convolution(channels, 64, 7, 2), BatchNorm2d(64), ReLU(),
+  Sequential net(unbiased(channels, 64, 7, 2), BatchNorm2d(64), ReLU(),
                  MaxPool2d(MaxPool2dOptions(3).stride(2).padding(1)));
   constexpr std::int64_t kBlocks[] = {3, 4, 6, 3};
   std::int64_t in = 64;

@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/torch.h>
+#include <torch/nn.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,8 +19,6 @@ namespace forebay {
 namespace {
 
 using torch::Tensor;
-
-std::int64_t as_signed(std::uint64_t n) { return static_cast<std::int64_t>(n); }
 
 // Moves the storage of tensors into one flat array: each becomes a view of its slice. The modules
 // keep working, since they hold the same tensor objects.
