@@ -188,6 +188,7 @@ class DataSet {
   DataSet(std::string path, std::string format, DataFiles files);
 
   void require_ids(std::span<const std::uint64_t> ids) const;
+  std::uint64_t bytes_at_open(std::uint32_t file) const { return at_open_[file].size; }
   static std::string digest_of(std::span<const std::byte> bytes);
   /// Of the first and last bytes of every file as they are now, and of `more`.
   std::string ends_digest(std::span<const std::byte> more) const;

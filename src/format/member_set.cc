@@ -165,6 +165,11 @@ MemberSet::MemberSet(std::string path, std::string format, DataFiles files, Memb
   facts_.notes = index_.notes;
   facts_.labels = index_.labels;
   if (index_.parts.size() > 1) facts_.parts = index_.parts;
+  for (Member& member : index_.members) {
+    if (index_.whole_files && member.file != Member::kInMemory) {
+      member.bytes = bytes_at_open(member.file);
+    }
+  }
   require_inside();
   tell_parts();
   facts_.fingerprint = fmt::format(
@@ -181,12 +186,10 @@ std::string MemberSet::digest_of_content() const {
 }
 
 void MemberSet::require_inside() const {
-  std::vector<std::uint64_t> sizes;
-  for (const auto& file : files()) sizes.push_back(file->size());
   for (std::uint64_t m = 0; m < index_.members.size(); ++m) {
     const Member& member = index_.members[m];
     const bool in_memory = member.file == Member::kInMemory;
-    const std::uint64_t size = in_memory ? index_.memory.size() : sizes[member.file];
+    const std::uint64_t size = in_memory ? index_.memory.size() : bytes_at_open(member.file);
     if (member.offset <= size && member.bytes <= size - member.offset) continue;
     const std::uint64_t sample = m / index_.parts.size();
     throw Error(ErrorKind::corrupt,

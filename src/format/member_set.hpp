@@ -43,7 +43,7 @@ struct MemberIndex {
   std::vector<std::uint64_t> of_files;  ///< samples of each file; empty where they are not by file
   std::vector<std::string> notes;       ///< DataSetFacts::notes
   std::vector<std::string> labels;      ///< DataSetFacts::labels
-  bool whole_files = false;  ///< each member is a file: so many that none is read at open
+  bool whole_files = false;  ///< members are whole files, as long as those: none is read at open
 
   std::uint64_t entries() const { return keys_end.size(); }
   std::string_view key(std::uint64_t sample) const {

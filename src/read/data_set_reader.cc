@@ -30,14 +30,23 @@ std::span<const std::byte> put_key(std::span<const std::byte> key, std::span<std
   return put;
 }
 
-/// Where each value begins, and the end of the last.
-std::vector<std::uint64_t> lay_out(PlanValues values, std::size_t count) {
-  std::vector<std::uint64_t> begins{0};
-  begins.reserve(count + 1);
+/// Where values lie behind each other.
+struct Layout {
+  std::uint64_t bytes = 0;  ///< of all
+  std::vector<std::uint64_t> begins;
+  std::vector<std::uint64_t> lengths;
+};
+
+Layout lay_out(PlanValues values, std::size_t count) {
+  Layout layout;
+  layout.begins.reserve(count);
+  layout.lengths.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    begins.push_back(begins.back() + aligned(values.bytes(i)));
+    layout.begins.push_back(layout.bytes);
+    layout.lengths.push_back(values.bytes(i));
+    layout.bytes += aligned(layout.lengths.back());
   }
-  return begins;
+  return layout;
 }
 
 }  // namespace
@@ -249,24 +258,23 @@ void DataSetReader::assemble(const Transfer& transfer, const Slice& slice, const
                              std::span<const std::byte> scratch) {
   const std::size_t count = slice.plan->size();
   const std::uint64_t window = transfer.part.window;
-  const std::vector<std::uint64_t> begins =
-      lay_out({*parts_.data, *slice.plan, bytes, scratch}, count);
-  const auto room = stage_.take(root_, window, begins.back());
-  const auto blocks = std::min<std::size_t>(count, begins.back() / kCopiedBytes + 1);
-  std::vector<std::uint64_t> lengths(count);
+  const Layout layout = lay_out({*parts_.data, *slice.plan, bytes, scratch}, count);
+  const auto room = stage_.take(root_, window, layout.bytes);
+  const auto value = [&](std::size_t i) {
+    return room.subspan(layout.begins[i], layout.lengths[i]);
+  };
+  const auto blocks = std::min<std::size_t>(count, layout.bytes / kCopiedBytes + 1);
   pool_.run(blocks, [&](std::size_t block) {
     PlanValues values(*parts_.data, *slice.plan, bytes, scratch);
     for (std::size_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
-      lengths[i] = values.bytes(i);
-      values.write(i, room.subspan(begins[i], lengths[i]));
+      values.write(i, value(i));
     }
   });
   std::span<std::byte> keys = take_keys(transfer, slice);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = slice.first + i;
     stage_.place(window, transfer.entries[at], transfer.ids[at],
-                 put_key(parts_.data->key(transfer.ids[at]), keys),
-                 room.subspan(begins[i], lengths[i]));
+                 put_key(parts_.data->key(transfer.ids[at]), keys), value(i));
   }
 }
 

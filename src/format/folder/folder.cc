@@ -152,8 +152,7 @@ std::unique_ptr<DataSet> make_set(const FormatRequest& request, const fs::path& 
   for (std::size_t label = 0; label < tree.classes.size(); ++label) {
     for (const fs::path& path : tree.classes[label].files) {
       found.begin_sample(path.lexically_relative(root).native());
-      found.add(tree.images ? "image" : "file",
-                {.offset = 0, .bytes = opened[number]->size(), .file = number});
+      found.add(tree.images ? "image" : "file", {.file = number});
       if (tree.labelled) found.add_in_memory("label", std::to_string(label));
       ++number;
     }
