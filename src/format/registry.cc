@@ -116,12 +116,17 @@ std::string recognise_files(const std::string& text) {
   }
 }
 
-std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options) {
-  DatasetFiles found = find_dataset_files(text);
-  const std::string name =
-      options.format == "auto" ? recognised(found.files.front()) : options.format;
-  const Format format = find_format(name, text);
-  auto data = format.open({.text = text, .found = std::move(found), .options = options});
+std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options,
+                                       Peers& peers) {
+  DatasetFiles found;
+  Format format;
+  peers.together([&] {
+    found = find_dataset_files(text);
+    format = find_format(
+        options.format == "auto" ? recognised(found.files.front()) : options.format, text);
+  });
+  auto data =
+      format.open({.text = text, .found = std::move(found), .options = options, .peers = peers});
   if (!format.takes_schema) check_schema(data->facts(), options.schema);
   return data;
 }

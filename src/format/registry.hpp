@@ -12,6 +12,7 @@
 
 #include "format/data_set.hpp"
 #include "format/dataset_files.hpp"
+#include "format/peers.hpp"
 
 namespace forebay {
 
@@ -35,6 +36,8 @@ struct FormatRequest {
   const std::string& text;  ///< as the user named the data set
   DatasetFiles found;       ///< files or directories, and the fields that were chosen
   const FormatOptions& options;
+  /// Who opens it as well, for formats that have to look through their files.
+  Peers& peers = no_peers();
 
   /// All of `found`, opened; of many only those that are in use stay open.
   DataFiles open_files() const;
@@ -45,7 +48,8 @@ struct Format {
   std::string description;  ///< "NumPy arrays, a sample a row": for help and documentation
   /// Whether the data set looks like this one; empty: only when asked for by name. Throws io.
   std::function<bool(const FirstFile&)> recognise;
-  /// Local. Throws not_found, unsupported, corrupt, io, usage.
+  /// Collective over FormatRequest::peers, where it uses them. Throws not_found, unsupported,
+  /// corrupt, io, usage.
   std::function<std::unique_ptr<DataSet>(const FormatRequest&)> open;
   /// FormatOptions::schema says what the files hold; else it is an expectation.
   bool takes_schema = false;
@@ -62,8 +66,9 @@ std::string format_names();
 /// no file). Throws io.
 std::string recognise_files(const std::string& text);
 
-/// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Local.
-/// Throws not_found, unsupported, corrupt, io, usage.
-std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options);
+/// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Collective
+/// over `peers`. Throws not_found, unsupported, corrupt, io, usage; what a peer throws on the way.
+std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options,
+                                       Peers& peers = no_peers());
 
 }  // namespace forebay

@@ -18,7 +18,9 @@
 #include "loader/shared_pipeline.hpp"
 #include "loader/strided_pipeline.hpp"
 #include "read/open_access.hpp"
+#include "read/root_peers.hpp"
 #include "storage/plugin_registry.hpp"
+#include "storage/url.hpp"
 
 namespace forebay {
 namespace {
@@ -187,11 +189,16 @@ void Pipeline::start_progress() {
 }
 
 void Pipeline::open_data() {
+  std::shared_ptr<Peers> peers = std::make_shared<RootPeers>(
+      roots_->split(0, roots_->rank()), node_->split(root_ >= 0 ? 0 : 1, node_->rank()));
+  // What foreign storage is asked for is asked by another thread, which MPI may not grant.
+  if (!comm_->concurrent() && is_foreign(path_)) peers = {peers, &no_peers()};
   collectively(*comm_, [&] {
     if (root_ < 0) return;
     const auto setup = std::make_shared<ReadSetup>(setup_);
-    ask_storage("open this",
-                [data = data_, setup, stop = end_signal_->token()] { data->open(*setup, stop); });
+    ask_storage("open this", [data = data_, setup, stop = end_signal_->token(), peers] {
+      data->open(*setup, stop, *peers);
+    });
     setup_ = *setup;
   });
 }

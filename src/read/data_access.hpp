@@ -18,6 +18,7 @@
 
 #include "forebay/communicator.hpp"
 #include "forebay/dataset.hpp"
+#include "format/peers.hpp"
 #include "read/piece_reader.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
@@ -84,8 +85,9 @@ class DataAccess {
   // On roots.
 
   /// Opens the data set with what serves `setup`, which changes where the system refuses the engine
-  /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Local.
-  virtual void open(ReadSetup& setup, std::stop_token stop) = 0;
+  /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Collective
+  /// over `peers`, the roots.
+  virtual void open(ReadSetup& setup, std::stop_token stop, Peers& peers) = 0;
   virtual DataFacts facts() const = 0;
   /// The one file that holds all samples, for engines that open it for themselves; null where there
   /// are several.

@@ -54,10 +54,10 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
               "leave --codec out", {.file = facts.path});
 }
 
-void DataSetAccess::open(ReadSetup& setup, std::stop_token stop) {
+void DataSetAccess::open(ReadSetup& setup, std::stop_token stop, Peers& peers) {
   FormatOptions how = format_options(options_);
   how.format = format_;
-  data_ = open_data_set(path_, how);
+  data_ = open_data_set(path_, how, peers);
   const DataSetFacts& facts = data_->facts();
   if (facts.value_bytes == 0 && facts.entries > 0) {
     throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",

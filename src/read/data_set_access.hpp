@@ -23,7 +23,7 @@ class DataSetAccess final : public DataAccess {
   DataSetAccess(std::string path, const LoaderOptions& options, std::string format)
       : path_(std::move(path)), options_(options), format_(std::move(format)) {}
 
-  void open(ReadSetup& setup, std::stop_token stop) override;
+  void open(ReadSetup& setup, std::stop_token stop, Peers& peers) override;
   DataFacts facts() const override;
   std::shared_ptr<const File> only_file() const override;
   /// Never together: how many reads a part takes differs between roots.

@@ -33,7 +33,7 @@ void LmdbAccess::open_mapped(ReadSetup& setup) {
   }
 }
 
-void LmdbAccess::open(ReadSetup& setup, std::stop_token stop) {
+void LmdbAccess::open(ReadSetup& setup, std::stop_token stop, Peers&) {
   if (setup.baseline) {
     source_ = open_records(path_, SourceEngine::liblmdb);
   } else if (setup.engine == ReadEngine::mmap) {

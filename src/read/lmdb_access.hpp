@@ -17,7 +17,7 @@ class LmdbAccess final : public DataAccess, public std::enable_shared_from_this<
   LmdbAccess(std::string path, const LoaderOptions& options)
       : path_(std::move(path)), options_(options) {}
 
-  void open(ReadSetup& setup, std::stop_token stop) override;
+  void open(ReadSetup& setup, std::stop_token stop, Peers& peers) override;
   DataFacts facts() const override;
   std::shared_ptr<const File> only_file() const override {
     return database_->snapshot().shared_file();

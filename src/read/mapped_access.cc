@@ -18,7 +18,7 @@ convention::ConventionOptions convention_options(const LoaderOptions& options) {
   return {.convention = options.convention, .order_by = options.order_by};
 }
 
-void MappedAccess::open(ReadSetup& setup, std::stop_token stop) {
+void MappedAccess::open(ReadSetup& setup, std::stop_token stop, Peers&) {
   set_ = std::make_shared<convention::DatabaseSet>(
       path_, convention::OpenOptions{
                  .engine = setup.engine == ReadEngine::mmap ? Engine::mmap : Engine::pread,

@@ -25,7 +25,7 @@ class MappedAccess final : public DataAccess, public std::enable_shared_from_thi
   MappedAccess(std::string path, const LoaderOptions& options)
       : path_(std::move(path)), options_(options) {}
 
-  void open(ReadSetup& setup, std::stop_token stop) override;
+  void open(ReadSetup& setup, std::stop_token stop, Peers& peers) override;
   DataFacts facts() const override;
   std::shared_ptr<const File> only_file() const override {
     return set_->size() == 1 ? set_->whole() : nullptr;
