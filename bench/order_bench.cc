@@ -22,14 +22,14 @@ void permutation(benchmark::State& state) {
 }
 BENCHMARK(permutation)->Arg(1000)->Arg(60'000)->Arg(std::int64_t{1} << 40);
 
-OrderOptions options_of(OrderKind kind) {
-  OrderOptions options{.kind = kind, .entries = 10'000'000, .ranks = 64, .batch = 4096};
-  options.group = kind == OrderKind::grouped || kind == OrderKind::in_memory ? 1000 : 0;
+OrderOptions options_of(OrderName kind) {
+  OrderOptions options{.order = kind, .entries = 10'000'000, .ranks = 64, .batch = 4096};
+  options.group = kind == OrderName::grouped || kind == OrderName::in_memory ? 1000 : 0;
   options.ratio = 0.25;
-  if (kind == OrderKind::listed) {
+  if (kind == OrderName::listed) {
     auto list = std::make_shared<std::vector<std::uint64_t>>(options.entries);
     std::iota(list->begin(), list->end(), 0);
-    options.list = std::move(list);
+    options.ids = std::move(list);
   }
   return options;
 }
@@ -43,23 +43,23 @@ void draw_in_turn(benchmark::State& state, const EpochOrder& order) {
   }
 }
 
-void draw(benchmark::State& state, OrderKind kind) {
+void draw(benchmark::State& state, OrderName kind) {
   draw_in_turn(state, EpochOrder(options_of(kind), 1));
 }
-BENCHMARK_CAPTURE(draw, grouped, OrderKind::grouped);
-BENCHMARK_CAPTURE(draw, shuffled, OrderKind::shuffled);
-BENCHMARK_CAPTURE(draw, in_memory, OrderKind::in_memory);
-BENCHMARK_CAPTURE(draw, listed, OrderKind::listed);
+BENCHMARK_CAPTURE(draw, grouped, OrderName::grouped);
+BENCHMARK_CAPTURE(draw, shuffled, OrderName::shuffled);
+BENCHMARK_CAPTURE(draw, in_memory, OrderName::in_memory);
+BENCHMARK_CAPTURE(draw, listed, OrderName::listed);
 
 void draw_resumed(benchmark::State& state) {
-  OrderOptions options = options_of(OrderKind::grouped);
+  OrderOptions options = options_of(OrderName::grouped);
   const std::vector<Segment> done{{64, 4096, 500}, {32, 4096, 500}, {48, 4096, 100}};
   draw_in_turn(state, EpochOrder(options, 1, done));
 }
 BENCHMARK(draw_resumed);
 
 void place(benchmark::State& state) {
-  const EpochOrder order(options_of(OrderKind::in_memory), 1);
+  const EpochOrder order(options_of(OrderName::in_memory), 1);
   std::uint64_t draw = 0;
   for (auto unused : state) benchmark::DoNotOptimize(order.place(1, draw++ % order.draws(1)));
 }

@@ -63,7 +63,7 @@ std::string data_file(const Run& run) { return run.dataset + "/data.mdb"; }
 
 EpochOrder order_of(const Run& run, std::uint64_t entries) {
   forebay::OrderOptions options;
-  options.kind = forebay::OrderKind::shuffled;
+  options.order = forebay::OrderName::shuffled;
   options.entries = entries;
   options.batch = run.batch;
   options.window = run.window;

@@ -53,25 +53,36 @@
 
 namespace forebay {
 
-enum class OrderKind : std::uint8_t { grouped, shuffled, in_memory, listed };
+/// Which sample goes to which rank at which iteration: StridedOrder, or an order that is new in
+/// every epoch.
+enum class OrderName : std::uint8_t { strided, grouped, shuffled, in_memory, listed };
 enum class ReuseScope : std::uint8_t { process, node, global };
 
-std::string_view to_string(OrderKind kind);
+std::string_view to_string(OrderName order);
 std::string_view to_string(ReuseScope scope);
 
 /// Numbers that the caller keeps; shared, so that copies of options cost nothing.
 using SharedNumbers = std::shared_ptr<const std::vector<std::uint64_t>>;
 
+/// The part of options that is about orders. A loader fills in `entries`, `ranks`, `bounds` and
+/// `ranks_per_node`, which its data set and communicator say.
 struct OrderOptions {
-  OrderKind kind = OrderKind::shuffled;
+  OrderName order = OrderName::strided;
   /// N, at most 2^48. Required.
   std::uint64_t entries = 0;
   int ranks = 1;
   /// Samples in a global batch, over all ranks; at least one a rank, at most 2^32. Required.
   std::uint64_t batch = 0;
-  /// Of the run: the same seed gives the same orders, each epoch its own.
+  /// C, of strided: how many iterations are read together. 1 keeps Caffe's order; larger values
+  /// mean larger reads and a different (but still fixed) order. 0 = what the strategy says: 1, or
+  /// as many as the stage and useful reads allow, which are shorter where the file is on a local
+  /// device. So give it where runs on several machines must agree. What was chosen is kept in
+  /// state().
+  std::uint64_t coalesce = 0;
+  /// Of the run: the same seed gives the same orders, each epoch its own. Also for Sample::seed.
   std::uint64_t seed = 0;
-  OrderEnd end = OrderEnd::exact;
+  /// If not given: exact. In a loader's strided order, giving it is refused without `epochs`.
+  std::optional<OrderEnd> end;
   /// Samples a unit, for `grouped` and `in_memory`. 0 for `in_memory`: what fills a round with
   /// about 256 units. Larger units are read by fewer, larger requests; smaller ones shuffle better.
   std::uint64_t group = 0;
@@ -81,18 +92,24 @@ struct OrderOptions {
   std::uint64_t keep = 1;
   /// R, above 0 and at most 1: the part of the data set that `in_memory` holds in one round.
   double ratio = 1;
-  /// Sample ids below N in the order of delivery, for `listed`; any number of them, repeats
+  /// For `listed`: sample ids below N in the order of delivery; any number of them, repeats
   /// allowed.
-  SharedNumbers list;
+  SharedNumbers ids;
+  /// Where a loader finds them, if they are not given: a file of decimal numbers between white
+  /// space, read by rank 0.
+  std::string list;
   /// How often a sample is delivered before it is replaced; 1 to 2^20.
   std::uint64_t reuse = 1;
   ReuseScope reuse_scope = ReuseScope::process;
   /// Ranks of a node, which follow each other, for the scope `node`; 0 = all.
   int ranks_per_node = 0;
   /// Iterations whose samples a rank holds together, for `shuffled` and `listed`. Without reuse it
-  /// changes the buffers alone, not the order.
+  /// changes the buffers alone, not the order: longer ones find more neighbours in the file, and
+  /// take more memory.
   std::uint64_t window = 8;
 
+  /// What `end` says or leaves to its default.
+  OrderEnd order_end() const { return end.value_or(OrderEnd::exact); }
   /// Throws usage naming the option that is wrong and what is allowed.
   void validate() const;
   /// Text of everything but ranks and batch that shapes the order: two runs continue each other

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "forebay/communicator.hpp"
@@ -42,11 +44,6 @@ enum class Strategy : std::uint8_t {
   lmm_dio_prov_coal,
   lmm_dio_prov_coal_stag,
 };
-
-/// Which sample goes to which rank at which iteration: StridedOrder, or an order that is new in
-/// every epoch (forebay/epoch_order.hpp). There, each rank reads by itself: what it delivers or,
-/// for in_memory and with Hold::memory, a part of what all ranks deliver.
-enum class OrderName : std::uint8_t { strided, grouped, shuffled, in_memory, listed };
 
 /// Where orders that are new in every epoch draw their samples from.
 enum class Hold : std::uint8_t {
@@ -87,11 +84,11 @@ enum class Undecodable : std::uint8_t {
   skip,  ///< it is left out of its batch, which is one sample shorter; see Loader::skipped()
 };
 
-/// LoaderOptions::stagger: no turns, all roots read at once.
-inline constexpr int kNoStagger = 0;
-/// LoaderOptions::stagger: what the strategy says.
-inline constexpr int kStaggerByStrategy = -1;
-/// LoaderOptions::stagger: find the number by measuring.
+/// ReadOptions::stagger: what the strategy says.
+inline constexpr int kStaggerByStrategy = 0;
+/// ReadOptions::stagger: no turns, all roots read at once.
+inline constexpr int kNoStagger = -1;
+/// ReadOptions::stagger: find the number by measuring.
 inline constexpr int kMeasureStagger = -2;
 
 /// A communicator's part of a run whose processes are not connected to each other: part `index` of
@@ -102,69 +99,29 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-struct LoaderOptions {
-  /// Samples in a global batch, over all ranks; at least one a rank. Required.
-  std::uint64_t batch = 0;
-  /// C: how many iterations are read together. 1 keeps Caffe's order; larger values mean larger
-  /// reads and a different (but still fixed) order. 0 = what the strategy says: 1, or as many as
-  /// the stage and useful reads allow, which are shorter where the file is on a local device. So
-  /// give it where runs on several machines must agree. What was chosen is kept in state().
-  std::uint64_t coalesce = 0;
-  /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
-  /// Changes no batch: the strided order stays circular.
-  std::uint64_t iterations = 0;
-  /// Instead of `iterations`: whole epochs to deliver, counted from the start of the run; 0 = no
-  /// end. Each of them has each sample once. In the strided order batches reach over the ends
-  /// between epochs, and `end` says what the run's last batch is; in the others every epoch ends
-  /// so.
-  std::uint64_t epochs = 0;
-  /// First iteration to deliver. resume_options() sets it, and the two below.
-  std::uint64_t first_iteration = 0;
-  /// Stretches with other ranks or batch sizes and the same C: what they left of the order is dealt
-  /// anew, also of the window in which each stopped.
-  std::vector<Segment> done;
-  /// Fingerprint that the data set must have; empty = any.
-  std::string fingerprint;
-  /// For orders that are new in every epoch: the epoch that `done` and its last segment belong to,
-  /// and what OrderOptions::identity() must be; empty = any. Set by resume_options().
-  std::uint64_t first_epoch = 0;
-  std::string order_identity;
+/// What the files are.
+struct DataOptions {
+  /// A format of docs/formats.md, such as raw (records of one size, as `schema` says), or auto: by
+  /// the look of the first one, and LMDB where that says nothing.
+  std::string format = "auto";
+  /// Of LMDB: which records are samples, or parts of them, and their order.
+  ConventionName convention = ConventionName::automatic;
+  KeyOrder order_by = KeyOrder::key;
+  /// Of format raw: bytes to skip at the start of every file; bytes from record to record, 0 =
+  /// those of the schema; numbers have their high byte first.
+  std::uint64_t header_bytes = 0;
+  std::uint64_t record_bytes = 0;
+  bool big_endian = false;
+  /// Of streams of tokens: tokens of a sample, and from the first of one to that of the next; 0 =
+  /// not given, and as many as `length`.
+  std::uint64_t length = 0;
+  std::uint64_t step = 0;
+  /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
+  std::string schema;
+};
 
-  /// Without MPI between the processes of a run (as under torchrun): the p ranks of the loader's
-  /// communicator, mostly a process alone, deliver what ranks index * p and on of count * p ranks
-  /// would in one MPI run. `batch` stays the global one, and state() suits both kinds of runs.
-  /// Nothing is exchanged: that all use the same data set and options is up to the caller, and a
-  /// failure ends its own shard alone. Orders that draw from the memory of all ranks are refused.
-  /// Coalescing is not chosen but 1, unless given. `stage_bytes` is then of each process.
-  Shard shard;
-
-  OrderName order = OrderName::strided;
-  /// Of the run, for orders that are new in every epoch and for Sample::seed.
-  std::uint64_t seed = 0;
-  // What follows, up to `window`, shapes the orders other than strided, `end` also that one: see
-  // OrderOptions.
-  /// If not given: exact. Giving it is refused where no epoch ends: in the strided order without
-  /// `epochs`.
-  std::optional<OrderEnd> end;
-  /// Samples that are read together, for grouped (required) and in_memory.
-  std::uint64_t group = 0;
-  /// Neighbours that shuffled keeps together; 0: all, which is the order of the data set.
-  std::uint64_t keep = 1;
-  /// The part of the data set that in_memory holds.
-  double ratio = 1;
-  /// For listed: a file of sample ids, as decimal numbers between white space; read by rank 0. Code
-  /// may give the ids themselves instead.
-  std::string list;
-  SharedNumbers ids;
-  std::uint64_t reuse = 1;
-  ReuseScope reuse_scope = ReuseScope::process;
-  /// Iterations whose samples are read together, for shuffled and listed: longer windows find more
-  /// neighbours in the file, and take more memory.
-  std::uint64_t window = 8;
-  /// Changes where samples come from, not the order. `memory`: rank p of P keeps the samples from
-  /// floor(p * N / P) on in its part of stage_bytes, and any rank draws from there.
-  Hold hold = Hold::storage;
-
+/// How samples get from the files into the memory of the ranks.
+struct ReadOptions {
   Strategy strategy = Strategy::automatic;
   Locate locate = Locate::automatic;
   /// automatic: what the strategy says, or the nearest that the file system and kernel allow. With
@@ -192,21 +149,25 @@ struct LoaderOptions {
   /// used. What ranks hold in memory for each other is part of it.
   std::uint64_t stage_bytes = 0;
   SharedMemoryKind stage = SharedMemoryKind::posix;
-  /// What the files are: a format of docs/formats.md, such as raw (records of one size, as `schema`
-  /// says), or auto: by the look of the first one, and LMDB where that says nothing.
-  std::string format = "auto";
-  /// Of LMDB: which records are samples, or parts of them, and their order.
-  ConventionName convention = ConventionName::automatic;
-  KeyOrder order_by = KeyOrder::key;
-  /// Of format raw: bytes to skip at the start of every file; bytes from record to record, 0 =
-  /// those of the schema; numbers have their high byte first.
-  std::uint64_t header_bytes = 0;
-  std::uint64_t record_bytes = 0;
-  bool big_endian = false;
-  /// How stored values are decoded: auto, datum, image, raw, number, bytes.
+  /// Changes where samples come from, not the order. `memory`: rank p of P keeps the samples from
+  /// floor(p * N / P) on in its part of stage_bytes, and any rank draws from there.
+  Hold hold = Hold::storage;
+  /// How long the file system may leave reads without an answer: 1 ms to a year. Who waits for
+  /// something that may wait itself is given some seconds more; see the two functions below.
+  std::chrono::milliseconds timeout{std::chrono::minutes(10)};
+
+  /// Waits end from the inside out, so that the error that is heard first is the cause and not a
+  /// consequence: reads, then waits for what is read, then waits for other ranks.
+  std::chrono::milliseconds patience_with_data() const { return timeout + std::chrono::seconds(2); }
+  std::chrono::milliseconds patience_with_ranks() const {
+    return timeout + std::chrono::seconds(4);
+  }
+};
+
+/// What becomes of stored values.
+struct DecodeOptions {
+  /// How they are decoded: auto, datum, image, raw, number, bytes.
   std::string codec = "auto";
-  /// Declared fields, e.g. "image:u8[3x32x32]" for codec=raw; else checked against the data.
-  std::string schema;
   /// Batches come decoded, see Batch::field(): threads of the loader decode while the consumer
   /// computes. Off: values as stored; Loader::decode() decodes them in the consumer's thread.
   bool decode = false;
@@ -222,28 +183,66 @@ struct LoaderOptions {
   /// come out of `stage_bytes`, of which they may take half: fewer are decoded ahead where more do
   /// not fit.
   unsigned decode_ahead = 2;
-  /// The cores of the loader's threads: shared, partition, or lists; see forebay/placement.hpp.
-  /// Ranks may differ. A program that also sums gradients makes one plan for both.
-  std::string placement = "shared";
   /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. With
   /// skip the fields are those of the first of the first thousand samples that tells them; declare
   /// `schema` where that may be the odd one.
   Undecodable undecodable = Undecodable::fail;
+};
+
+/// How far a run goes, where it begins, and where its threads are.
+struct RunOptions {
+  /// Iterations to deliver in all; 0 = no end. A limit keeps the reader from reading ahead of it.
+  /// Changes no batch: the strided order stays circular.
+  std::uint64_t iterations = 0;
+  /// Instead of `iterations`: whole epochs to deliver, counted from the start of the run; 0 = no
+  /// end. Each of them has each sample once. In the strided order batches reach over the ends
+  /// between epochs, and `end` says what the run's last batch is; in the others every epoch ends
+  /// so.
+  std::uint64_t epochs = 0;
+  /// First iteration to deliver. resume_options() sets it, and the four below.
+  std::uint64_t first_iteration = 0;
+  /// Stretches with other ranks or batch sizes and the same C: what they left of the order is dealt
+  /// anew, also of the window in which each stopped.
+  std::vector<Segment> done;
+  /// Fingerprint that the data set must have; empty = any.
+  std::string fingerprint;
+  /// For orders that are new in every epoch: the epoch that `done` and its last segment belong to,
+  /// and what OrderOptions::identity() must be; empty = any.
+  std::uint64_t first_epoch = 0;
+  std::string order_identity;
+  /// Without MPI between the processes of a run (as under torchrun): the p ranks of the loader's
+  /// communicator, mostly a process alone, deliver what ranks index * p and on of count * p ranks
+  /// would in one MPI run. `batch` stays the global one, and state() suits both kinds of runs.
+  /// Nothing is exchanged: that all use the same data set and options is up to the caller, and a
+  /// failure ends its own shard alone. Orders that draw from the memory of all ranks are refused.
+  /// Coalescing is not chosen but 1, unless given. `stage_bytes` is then of each process.
+  Shard shard;
+  /// The cores of the loader's threads: shared, partition, or lists; see forebay/placement.hpp.
+  /// Ranks may differ. A program that also sums gradients makes one plan for both.
+  std::string placement = "shared";
   /// A promise of the program, with no text form: no more than one batch is held while the next is
   /// asked for. The first window of shuffled and listed then comes in pieces, which take a buffer
   /// each, so that the first batch need not wait for the whole of it.
   bool one_at_a_time = false;
   /// Works out the plan of the first window at open, for Loader::plan().
   bool explain = false;
-  /// How long the file system may leave reads without an answer: 1 ms to a year. Who waits for
-  /// something that may wait itself is given some seconds more; see the two functions below.
-  std::chrono::milliseconds timeout{std::chrono::minutes(10)};
 
-  /// Waits end from the inside out, so that the error that is heard first is the cause and not a
-  /// consequence: reads, then waits for what is read, then waits for other ranks.
-  std::chrono::milliseconds patience_with_data() const { return timeout + std::chrono::seconds(2); }
-  std::chrono::milliseconds patience_with_ranks() const {
-    return timeout + std::chrono::seconds(4);
+  /// The ranks among which the order deals samples, and the number there of `rank`, where the
+  /// communicator has `ranks`. After LoaderOptions::validate().
+  int order_ranks(int ranks) const { return ranks * shard.count; }
+  int order_rank(int rank, int ranks) const { return shard.index * ranks + rank; }
+};
+
+/// All of them; each part of the library takes only its own. `batch` is required.
+struct LoaderOptions : DataOptions, OrderOptions, ReadOptions, DecodeOptions, RunOptions {
+  LoaderOptions() = default;
+  /// Those parts that differ from their defaults:
+  /// LoaderOptions(OrderOptions{.batch = 256}, RunOptions{.epochs = 2}).
+  template <typename... Parts>
+  requires(sizeof...(Parts) > 0 && (!std::is_same_v<Parts, LoaderOptions> && ...) &&
+           (std::is_base_of_v<Parts, LoaderOptions> &&
+            ...)) explicit LoaderOptions(Parts... parts) {
+    ((static_cast<Parts&>(*this) = std::move(parts)), ...);
   }
 
   /// Reads "name=value,name=value"; values with commas stand in double quotes.
@@ -256,12 +255,6 @@ struct LoaderOptions {
   /// Throws usage when an option is out of its range, or options contradict each other or the
   /// number of ranks of the communicator.
   void validate(int ranks) const;
-  /// What `end` says or leaves to its default.
-  OrderEnd order_end() const { return end.value_or(OrderEnd::exact); }
-  /// The ranks among which the order deals samples, and the number there of `rank`, where the
-  /// communicator has `ranks`. After validate().
-  int order_ranks(int ranks) const { return ranks * shard.count; }
-  int order_rank(int rank, int ranks) const { return shard.index * ranks + rank; }
 };
 
 /// Name, kind of value and help of each option of the text form, for command lines: those of any
@@ -275,7 +268,6 @@ std::span<const OptionInfo> loader_option_infos();
 std::span<const OptionInfo> format_option_infos();
 std::span<const OptionInfo> order_option_infos();
 
-std::string_view to_string(OrderName order);
 std::string_view to_string(Hold hold);
 std::string_view to_string(Strategy strategy);
 std::string_view to_string(Locate locate);

@@ -7,7 +7,6 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/sample_seed.hpp"
-#include "loader/order_kind.hpp"
 #include "module.hpp"
 #include "unlocked.hpp"
 
@@ -35,18 +34,10 @@ nb::object order_ids(const LoaderOptions& options, std::uint64_t entries, int ra
   std::vector<std::int64_t> ids;
   {
     const Unlocked unlocked;
-    const EpochOrder order({.kind = kind_of(options.order),
-                            .entries = entries,
-                            .ranks = ranks,
-                            .batch = options.batch,
-                            .seed = options.seed,
-                            .end = options.order_end(),
-                            .group = options.group,
-                            .keep = options.keep,
-                            .ratio = options.ratio,
-                            .reuse = options.reuse,
-                            .window = options.window},
-                           epoch);
+    OrderOptions wanted = options;
+    wanted.entries = entries;
+    wanted.ranks = ranks;
+    const EpochOrder order(wanted, epoch);
     std::vector<Draw> draws(order.draws(rank));
     order.draws(rank, 0, draws);
     for (const Draw& draw : draws) ids.push_back(static_cast<std::int64_t>(draw.sample));

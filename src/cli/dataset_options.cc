@@ -53,7 +53,7 @@ bool is_sample_set(const DatasetOptions& options) {
 }
 
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options) {
-  FormatOptions how = format_options(options.files);
+  FormatOptions how = format_options(options.files, options.files.engine);
   how.engine = usable_engine(options.path, options.engine);
   how.schema = options.codec.schema;
   return open_data_set(options.path, how);

@@ -67,11 +67,11 @@ DatasetSize size_of_dataset(const std::string& name) {
 }
 
 /// A parameter that only one kind of order has names that order.
-OrderKind kind_of(const OrderFlags& flags) {
-  if (flags.kind->count() > 0) return flags.order.kind;
-  if (!flags.list_file.empty()) return OrderKind::listed;
-  if (flags.ratio->count() > 0) return OrderKind::in_memory;
-  return flags.order.group > 0 ? OrderKind::grouped : OrderKind::shuffled;
+OrderName kind_of(const OrderFlags& flags) {
+  if (flags.kind->count() > 0) return flags.order.order;
+  if (!flags.list_file.empty()) return OrderName::listed;
+  if (flags.ratio->count() > 0) return OrderName::in_memory;
+  return flags.order.group > 0 ? OrderName::grouped : OrderName::shuffled;
 }
 
 void show_order(OrderFlags flags) {
@@ -89,9 +89,9 @@ void show_order(OrderFlags flags) {
   if (!flags.sample_bytes.empty()) {
     bytes = static_cast<double>(parse_bytes(flags.sample_bytes, "--sample-bytes"));
   }
-  options.kind = kind_of(flags);
+  options.order = kind_of(flags);
   if (!flags.list_file.empty()) {
-    options.list =
+    options.ids =
         std::make_shared<const std::vector<std::uint64_t>>(read_list_file(flags.list_file));
   }
   if (options.batch == 0) {
@@ -111,8 +111,8 @@ void show_order(OrderFlags flags) {
 }
 
 /// (CLI11 cannot hold an enum that has a to_string().)
-template <typename Enum, std::size_t N>
-CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
+template <typename Value, typename Enum, std::size_t N>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
                         const Name<Enum> (&names)[N], const std::string& help) {
   std::vector<std::string> known;
   for (const auto& one : names) known.emplace_back(one.text);
@@ -130,7 +130,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
 
 void add_order_options(CLI::App& app, OrderFlags& flags) {
   OrderOptions& order = flags.order;
-  flags.kind = add_choice(app, "--order", order.kind, kOrderKinds,
+  flags.kind = add_choice(app, "--order", order.order, kEpochOrders,
                           "Kind of order; without it, the one that the options below belong to");
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
   flags.ratio = app.add_option("--ratio,--memory-ratio", order.ratio,

@@ -18,11 +18,13 @@ namespace forebay {
 
 struct FormatOptions {
   Engine engine = Engine::pread;
-  std::string format = "auto";     ///< by the first file, or the name of a format
-  std::string schema;              ///< raw: the fields of a record; else an expectation to check
-  std::uint64_t header_bytes = 0;  ///< raw: skipped at the start of every file
-  std::uint64_t record_bytes = 0;  ///< raw: from record to record; 0: what the fields have
-  bool big_endian = false;         ///< raw: byte order of the numbers
+  std::string format = "auto";      ///< by the first file, or the name of a format
+  std::string schema;               ///< raw: the fields of a record; else an expectation to check
+  std::uint64_t header_bytes = 0;   ///< raw: skipped at the start of every file
+  std::uint64_t record_bytes = 0;   ///< raw: from record to record; 0: what the fields have
+  bool big_endian = false;          ///< raw: byte order of the numbers
+  std::uint64_t window_length = 0;  ///< streams of tokens: those of a sample; 0: not given
+  std::uint64_t window_step = 0;    ///< from the first of one to that of the next; 0: as many
 };
 
 /// The first file of a data set, for a look.

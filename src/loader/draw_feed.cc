@@ -7,7 +7,7 @@
 
 #include "forebay/error.hpp"
 #include "loader/load_runs.hpp"
-#include "loader/order_kind.hpp"
+#include "order/most_loaded.hpp"
 
 namespace forebay {
 namespace {
@@ -17,11 +17,6 @@ void require_room(std::uint64_t samples, std::uint64_t most) {
   throw Error(ErrorKind::usage,
               fmt::format("a buffer of {} samples is larger than the {} expected", samples, most),
               "this is a fault of Forebay: please report it");
-}
-
-/// Whether the samples of a buffer are loaded in the order in which they are drawn.
-bool loaded_as_drawn(const OrderOptions& order) {
-  return order.reuse == 1 && is_scattered(order.kind);
 }
 
 }  // namespace
@@ -50,7 +45,7 @@ void DrawFeed::extend() {
     }
     last_ = std::move(buffer);
     if (last_->count == 0) continue;
-    if (begin_ == Begin::small && loaded_as_drawn(epoch_->order.options())) {
+    if (begin_ == Begin::small && loads_as_drawn(epoch_->order.options())) {
       add_pieces(*last_);
     } else {
       add(*last_, {last_->first, last_->count}, {0, samples_in(last_->loads)});

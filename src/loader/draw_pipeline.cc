@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "loader/order_kind.hpp"
 #include "order/most_loaded.hpp"
 
 namespace forebay {
@@ -16,7 +15,6 @@ void DrawPipeline::plan(const OrderOptions& order) {
     const auto begin = options_.one_at_a_time ? DrawFeed::Begin::small : DrawFeed::Begin::whole;
     feed_ = std::make_shared<DrawFeed>(*epochs_, order_rank(), most_samples_, begin);
   });
-  if (is_scattered(order.kind)) read_scattered();
 }
 
 StageShape DrawPipeline::stage_shape() const {
@@ -28,10 +26,7 @@ StageShape DrawPipeline::stage_shape() const {
           .data_bytes = buffer_budget()};
 }
 
-void DrawPipeline::complete(ReaderSite& site) const {
-  EpochPipeline::complete(site);
-  site.in_place = may_use_in_place();
-}
+void DrawPipeline::complete(ReaderSite& site) const { site.in_place = may_use_in_place(); }
 
 /// The number of the buffer that serves `draw`, `from` or a later one.
 std::uint64_t DrawPipeline::buffer_of(std::uint64_t draw, std::uint64_t from) const {

@@ -7,20 +7,10 @@
 
 #include "comm/values.hpp"
 #include "loader/list_file.hpp"
-#include "loader/order_kind.hpp"
 #include "loader/state.hpp"
 #include "order/order_cost.hpp"
 
 namespace forebay {
-namespace {
-
-// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
-// be more to read.
-constexpr std::uint64_t kLargestRandomGap = 4096;
-// Leaves of about a million records that have pages of their own.
-constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
-
-}  // namespace
 
 void EpochPipeline::make_order() {
   read_list();
@@ -63,27 +53,13 @@ SharedNumbers EpochPipeline::bounds() const {
   return by_file ? std::make_shared<const std::vector<std::uint64_t>>(facts_.files) : nullptr;
 }
 
-void EpochPipeline::read_scattered() {
-  options_.gap_bytes = std::min(options_.gap_bytes, kLargestRandomGap);
-  keep_bytes_ = kKeptBytes;
-}
-
 OrderOptions EpochPipeline::order_options() const {
-  return {.kind = kind_of(options_.order),
-          .entries = facts_.entries,
-          .ranks = order_ranks(),
-          .batch = options_.batch,
-          .seed = options_.seed,
-          .end = options_.order_end(),
-          .group = options_.group,
-          .bounds = bounds(),
-          .keep = options_.keep,
-          .ratio = options_.ratio,
-          .list = options_.ids,
-          .reuse = options_.reuse,
-          .reuse_scope = options_.reuse_scope,
-          .ranks_per_node = ranks_per_node_,
-          .window = options_.window};
+  OrderOptions order = options_;
+  order.entries = facts_.entries;
+  order.ranks = order_ranks();
+  order.bounds = bounds();
+  order.ranks_per_node = ranks_per_node_;
+  return order;
 }
 
 RunLimits EpochPipeline::limits() const {

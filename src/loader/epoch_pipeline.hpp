@@ -24,16 +24,13 @@ class EpochPipeline : public Pipeline {
   bool more() override;
   BatchPass pass() const override;
   std::string order_text() const override;
-  void complete(ReaderSite& site) const override { site.keep_bytes = keep_bytes_; }
+  void complete(ReaderSite& /*site*/) const override {}
 
   RunLimits limits() const;
   /// A draw of this rank as the consumer sees it; without its place in the batch, key and value.
   Sample sample_of(const Draw& drawn) const;
   /// Moves samples that cannot wait where they are into `delivery` itself.
   static void copy_out(Delivery& delivery);
-
-  /// For samples of random places.
-  void read_scattered();
 
   std::optional<RunEpochs> epochs_;
   std::optional<RunEpoch> epoch_;  ///< the present one; stays when the run has ended
@@ -49,7 +46,6 @@ class EpochPipeline : public Pipeline {
   std::string identity_of_order_;
   std::uint64_t epoch_iterations_ = 0;
   int ranks_per_node_ = 0;
-  std::uint64_t keep_bytes_ = 0;  ///< see ReaderSite
 };
 
 }  // namespace forebay

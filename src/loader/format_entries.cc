@@ -71,6 +71,14 @@ const std::array kEntries = {
                   o.big_endian = parse_name("big-endian", t, kSwitch);
                 },
                 [](const LoaderOptions& o) { return std::string(name_of(o.big_endian, kSwitch)); }},
+    OptionEntry{{"length", "L", "of streams of tokens: tokens of a sample"},
+                [](LoaderOptions& o, std::string_view t) { o.length = parse_count(t, "length"); },
+                [](const LoaderOptions& o) { return std::to_string(o.length); }},
+    OptionEntry{{"step", "S",
+                 "of streams of tokens: from the first of a sample to that of the next (default 0: "
+                 "as many as --length)"},
+                [](LoaderOptions& o, std::string_view t) { o.step = parse_count(t, "step"); },
+                [](const LoaderOptions& o) { return std::to_string(o.step); }},
 };
 
 }  // namespace

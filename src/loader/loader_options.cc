@@ -65,7 +65,8 @@ int parse_stagger(std::string_view text) {
   for (const auto& name : kStaggers) {
     if (name.text == text) return name.value;
   }
-  return static_cast<int>(parse_count(text, "stagger", 0, kMostStagger));
+  const auto roots = static_cast<int>(parse_count(text, "stagger", 0, kMostStagger));
+  return roots == 0 ? kNoStagger : roots;
 }
 
 std::string stagger_text(int stagger) {
@@ -327,7 +328,7 @@ std::string LoaderOptions::to_text() const {
   return text;
 }
 
-void LoaderOptions::validate(int ranks) const {
+void LoaderOptions::validate(int connected) const {
   if (undecodable == Undecodable::skip && !decode) {
     throw Error(ErrorKind::usage, "samples are skipped by who decodes them: the loader does not",
                 "give --decode as well");
@@ -335,8 +336,8 @@ void LoaderOptions::validate(int ranks) const {
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
   require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
-  require_fitting_shard(*this, ranks);
-  require_sharing(order_ranks(ranks), batch);
+  require_fitting_shard(*this, connected);
+  require_sharing(order_ranks(connected), batch);
   require_fitting_order(*this);
   if (iterations > 0 && epochs > 0) {
     throw Error(ErrorKind::usage, "iterations and epochs exclude each other", "give one of them");

@@ -5,17 +5,10 @@
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "loader/option_table.hpp"
-#include "loader/order_kind.hpp"
 #include "order/order_names.hpp"
 
 namespace forebay {
 namespace {
-
-constexpr Name<OrderName> kOrders[] = {
-    {"strided", OrderName::strided},     {"grouped", OrderName::grouped},
-    {"shuffled", OrderName::shuffled},   {"in_memory", OrderName::in_memory},
-    {"in-memory", OrderName::in_memory}, {"listed", OrderName::listed},
-};
 
 constexpr Name<Hold> kHolds[] = {{"storage", Hold::storage}, {"memory", Hold::memory}};
 
@@ -88,24 +81,6 @@ std::span<const OptionInfo> order_option_infos() {
   return infos;
 }
 
-OrderKind kind_of(OrderName name) {
-  switch (name) {
-    case OrderName::grouped:
-      return OrderKind::grouped;
-    case OrderName::shuffled:
-      return OrderKind::shuffled;
-    case OrderName::in_memory:
-      return OrderKind::in_memory;
-    case OrderName::listed:
-      return OrderKind::listed;
-    case OrderName::strided:
-      break;
-  }
-  throw Error(ErrorKind::usage, "the strided order has no epochs",
-              "use grouped, shuffled, in_memory or listed");
-}
-
-std::string_view to_string(OrderName order) { return name_of(order, kOrders); }
 std::string_view to_string(Hold hold) { return name_of(hold, kHolds); }
 
 }  // namespace forebay

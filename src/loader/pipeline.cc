@@ -237,7 +237,7 @@ std::string Pipeline::explain() const {
       format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
   if (options_.shard != Shard()) text += fmt::format("; shard {}", to_string(options_.shard));
   if (line_) text += decoding_text();
-  if (cores_ != CorePlan()) text += fmt::format("; {}", cores_.explain());
+  if (setup_.cores != CorePlan()) text += fmt::format("; {}", setup_.cores.explain());
   return text;
 }
 

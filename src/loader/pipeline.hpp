@@ -90,7 +90,9 @@ class Pipeline : private BatchSource {
   int order_rank() const { return order_rank_of(comm_->rank()); }
   int order_ranks() const { return options_.order_ranks(comm_->size()); }
 
-  Placement placement_of(Component component) const { return Placement::of(cores_, component); }
+  Placement placement_of(Component component) const {
+    return Placement::of(setup_.cores, component);
+  }
 
   // The order, as the derived class has it. Called in this order.
 
@@ -173,7 +175,6 @@ class Pipeline : private BatchSource {
   void open(Communicator& comm);
   void connect(Communicator& comm);
   void ask_storage(const char* what, std::function<void()> step) const;
-  void place();
   void recognize();
   void adapt_to_thread_level();
   void require_threads_for_mpiio() const;
@@ -216,7 +217,6 @@ class Pipeline : private BatchSource {
                   std::span<const std::span<std::byte>> fields) const;
   void account_wait(Interval waited);
 
-  CorePlan cores_;  ///< of this rank's threads
   std::int64_t opened_ns_;
   ProcessUsage usage_at_open_;
   std::shared_ptr<EndSignal> end_signal_;

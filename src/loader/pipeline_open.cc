@@ -106,9 +106,10 @@ void Pipeline::connect(Communicator& comm) {
   node_ = comm_->split_by_node();
   board_ = std::make_shared<FailureBoard>(comm_, node_);
   end_signal_ = std::make_shared<EndSignal>(comm_, board_);
-  place();
+  CorePlan cores = plan_cores(*comm_, options_.placement);
   recognize();
   collectively(*comm_, [&] { setup_ = choose_setup(options_, node_->size(), kind_of(format_)); });
+  setup_.cores = std::move(cores);
   group_ = setup_.alone ? node_->split(node_->rank(), 0) : node_;
   local_rank_ = group_->rank();
   find_groups();
@@ -123,12 +124,6 @@ void Pipeline::connect(Communicator& comm) {
 
 void Pipeline::ask_storage(const char* what, std::function<void()> step) const {
   forebay::ask_storage(path_, options_.timeout, what, std::move(step));
-}
-
-// Readers know only the options: they find there what was decided.
-void Pipeline::place() {
-  cores_ = plan_cores(*comm_, options_.placement);
-  options_.placement = cores_.to_text();
 }
 
 // Other nodes may see other files: what they are is settled by one rank.

@@ -37,9 +37,11 @@ std::unique_ptr<PieceReader> Pipeline::make_reader(ReadingList& list, Turns& tur
                   .stage = *stage_,
                   .root = root_,
                   .turns = turns,
-                  .gap_bytes = options_.gap_bytes,
+                  .gap_bytes = setup_.gap_bytes,
+                  .keep_bytes = setup_.keep_bytes,
                   .private_bytes = private_bytes_,
                   .node_ranks = node_->size(),
+                  .cores = setup_.cores,
                   .give_up = give_up(),
                   .leave = steps_ ? [steps = steps_] { steps->leave(); } : std::function<void()>(),
                   .roots = roots_};
@@ -54,7 +56,7 @@ void Pipeline::outline(ReadingList& list) {
   if (iterations == 0) return;
   outline_ =
       data_->outline(list.runs({.window = window, .phase = Phase::whole, .iterations = iterations}),
-                     options_.gap_bytes);
+                     setup_.gap_bytes);
   if (!outline_) return;
   const StageShape& shape = stage_->shape();
   outline_->window_iterations = options_.order == OrderName::strided ? iterations : 0;
@@ -91,7 +93,7 @@ void Pipeline::make_stagger() {
     stagger_ = forebay::make_stagger(
         *roots_,
         {.by = off ? StaggerBy::none : options_.stagger_by,
-         .group = setup_.stagger == kMeasureStagger ? StaggerOptions::kAuto : setup_.stagger,
+         .group = setup_.stagger > 0 ? setup_.stagger : StaggerOptions::kAuto,
          .limit = options_.patience_with_ranks()},
         progress_.get());
   });

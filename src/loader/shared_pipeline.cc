@@ -8,7 +8,6 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
-#include "loader/order_kind.hpp"
 #include "loader/packed_sample.hpp"
 #include "loader/wanted_draws.hpp"
 #include "order/most_loaded.hpp"
@@ -36,7 +35,7 @@ bool SharedPipeline::suits(const LoaderOptions& options, int ranks) {
 
 void SharedPipeline::plan(const OrderOptions& order) {
   held_data_ =
-      options_.hold == Hold::memory || (order.kind == OrderKind::in_memory && order.ratio == 1);
+      options_.hold == Hold::memory || (order.order == OrderName::in_memory && order.ratio == 1);
   collectively(*comm_, [&] { require_threads(); });
   ShareNeeds needs;
   collectively(*comm_, [&] { needs = this->needs(order); });
@@ -48,7 +47,6 @@ void SharedPipeline::plan(const OrderOptions& order) {
                                        memory_.window_samples);
   } else {
     feed_ = std::make_shared<LoadFeed>(*epochs_, comm_->rank(), memory_.window_samples);
-    if (is_scattered(order.kind)) read_scattered();
   }
   make_exchange();
 }
@@ -68,7 +66,7 @@ ShareNeeds SharedPipeline::needs(const OrderOptions& order) {
                    .sizes = sample_sizes(),
                    .stored_bytes = static_cast<double>(facts_.stored_bytes) /
                                    static_cast<double>(facts_.entries),
-                   .scattered = !held_data_ && is_scattered(order.kind)};
+                   .scattered = !held_data_ && is_scattered(order)};
   needs.samples = held_data_ ? held_by(comm_->rank(), facts_.entries, order.ranks).count
                              : most_loaded(order, !options_.done.empty());
   needs.generations = held_data_ ? 1 : std::min(options_.buffers, kMostGenerations);

@@ -57,14 +57,15 @@ std::uint64_t order_key(OrderKey purpose, std::uint64_t seed, std::uint64_t epoc
 }
 
 std::unique_ptr<const EpochList> make_epoch_list(const OrderOptions& options, std::uint64_t epoch) {
-  switch (options.kind) {
-    case OrderKind::grouped:
+  switch (options.order) {
+    case OrderName::grouped:
       return std::make_unique<GroupedList>(options, epoch);
-    case OrderKind::shuffled:
+    case OrderName::shuffled:
       return std::make_unique<ShuffledList>(options, epoch);
-    case OrderKind::in_memory:
+    case OrderName::in_memory:
       return std::make_unique<RoundList>(options, epoch);
-    case OrderKind::listed:
+    case OrderName::listed:
+    case OrderName::strided:
       break;
   }
   return std::make_unique<CallersList>(options, epoch);

@@ -37,7 +37,7 @@ class EpochOrder::Parts {
       : options(std::move(with_options)),
         epoch(of_epoch),
         list(make_epoch_list(begun_by(checked(options, done), done), epoch)),
-        dealt(first_deal(done), options.end, done, options.ranks, options.batch) {}
+        dealt(first_deal(done), options.order_end(), done, options.ranks, options.batch) {}
 
   OrderOptions options;
   std::uint64_t epoch;

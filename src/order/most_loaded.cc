@@ -30,19 +30,30 @@ std::uint64_t most_of_round(const OrderOptions& order, std::uint64_t ranks) {
 std::uint64_t most_loaded(const OrderOptions& order, bool resumed) {
   const auto ranks = static_cast<std::uint64_t>(order.ranks);
   const std::uint64_t share = order.batch / ranks + 1;
-  const std::uint64_t size = order.list ? order.list->size() : order.entries;
+  const std::uint64_t size = order.ids ? order.ids->size() : order.entries;
   // Loaded one by one: batches of a window, repeats at the end among them.
   const std::uint64_t singles = std::min(share * order.window, size * order.reuse + share);
   const bool repeats = order.end == OrderEnd::pad || order.end == OrderEnd::wrap;
   const bool only_whole = !repeats && !resumed;
-  if (order.kind == OrderKind::grouped) {
+  if (order.order == OrderName::grouped) {
     return only_whole ? largest_group(order) : std::max(singles, largest_group(order));
   }
-  if (order.kind == OrderKind::in_memory) {
+  if (order.order == OrderName::in_memory) {
     const std::uint64_t most = most_of_round(order, ranks);
     return only_whole ? most : std::max(singles, most);
   }
   return singles;
+}
+
+bool is_scattered(const OrderOptions& order) {
+  constexpr std::uint64_t kMostKept = 16;
+  const bool apart = order.keep > 0 && order.keep <= kMostKept;
+  return order.order == OrderName::listed || (order.order == OrderName::shuffled && apart);
+}
+
+bool loads_as_drawn(const OrderOptions& order) {
+  return order.reuse == 1 &&
+         (order.order == OrderName::shuffled || order.order == OrderName::listed);
 }
 
 }  // namespace forebay

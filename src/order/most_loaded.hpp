@@ -11,4 +11,11 @@ namespace forebay {
 /// `resumed`: a run that goes on in an epoch which others have begun.
 std::uint64_t most_loaded(const OrderOptions& order, bool resumed);
 
+/// Whether a buffer's samples lie all over the data set, so that neighbours in the file are mostly
+/// not wanted together.
+bool is_scattered(const OrderOptions& order);
+
+/// Whether a buffer's samples are loaded in the order in which they are drawn.
+bool loads_as_drawn(const OrderOptions& order);
+
 }  // namespace forebay

@@ -55,14 +55,15 @@ class Counter {
 
 /// One request a unit; `listed` is the worst case, one a sample.
 std::uint64_t expected_requests(const OrderOptions& options, std::uint64_t samples) {
-  switch (options.kind) {
-    case OrderKind::grouped:
+  switch (options.order) {
+    case OrderName::grouped:
       return UnitCut(options.entries, options.group, options.bounds).units();
-    case OrderKind::in_memory:
+    case OrderName::in_memory:
       return plan_rounds(options).cut.units();
-    case OrderKind::shuffled:
+    case OrderName::shuffled:
       return kept_together(options).units();
-    case OrderKind::listed:
+    case OrderName::listed:
+    case OrderName::strided:
       break;
   }
   return samples;
@@ -71,10 +72,10 @@ std::uint64_t expected_requests(const OrderOptions& options, std::uint64_t sampl
 std::uint64_t expected_held(const EpochOrder& order) {
   const OrderOptions& options = order.options();
   const auto ranks = static_cast<std::uint64_t>(options.ranks);
-  if (options.kind == OrderKind::grouped) {
+  if (options.order == OrderName::grouped) {
     return 2 * UnitCut(options.entries, options.group, options.bounds).samples(0).count;
   }
-  if (options.kind == OrderKind::in_memory) {
+  if (options.order == OrderName::in_memory) {
     return (order.resident() ? 1 : 2) * (samples_in_memory(options) + ranks - 1) / ranks;
   }
   return 2 * options.window * ((options.batch + ranks - 1) / ranks);
@@ -83,7 +84,7 @@ std::uint64_t expected_held(const EpochOrder& order) {
 /// The part of the deliveries that comes from `away` of the `ranks` that share a buffer.
 std::uint64_t expected_from(const OrderOptions& options, std::uint64_t deliveries, int away,
                             int ranks) {
-  const bool first_pass = options.kind == OrderKind::in_memory;
+  const bool first_pass = options.order == OrderName::in_memory;
   const double passes = static_cast<double>(options.reuse - (first_pass ? 0 : 1)) /
                         static_cast<double>(options.reuse);
   return static_cast<std::uint64_t>(
@@ -96,7 +97,7 @@ OrderCost expected(const EpochOrder& order) {
       options.ranks_per_node > 0 ? std::min(options.ranks_per_node, options.ranks) : options.ranks;
   const bool node = options.reuse_scope == ReuseScope::node;
   const bool alone =
-      options.kind != OrderKind::in_memory && options.reuse_scope == ReuseScope::process;
+      options.order != OrderName::in_memory && options.reuse_scope == ReuseScope::process;
   const int together = alone ? 1 : node ? on_node : options.ranks;
   const std::uint64_t samples = order.size() / options.reuse;
   OrderCost cost{.counted = false};
@@ -115,17 +116,17 @@ OrderCost expected(const EpochOrder& order) {
 double expected_reuse_distance(const OrderOptions& options) {
   if (options.reuse == 1) return 0;
   std::uint64_t together = 0;
-  if (options.kind == OrderKind::in_memory) {
+  if (options.order == OrderName::in_memory) {
     const RoundPlan plan = plan_rounds(options);
     together = plan.units_a_round * plan.cut.samples(0).count;
-  } else if (options.kind == OrderKind::grouped) {
+  } else if (options.order == OrderName::grouped) {
     const UnitCut cut(options.entries, options.group, options.bounds);
     together = static_cast<std::uint64_t>(options.ranks) * cut.samples(0).count;
   } else {
     together = options.window * options.batch;
   }
   const std::uint64_t all =
-      options.kind == OrderKind::listed ? options.list->size() : options.entries;
+      options.order == OrderName::listed ? options.ids->size() : options.entries;
   return static_cast<double>(std::min(together, all));
 }
 

@@ -1,4 +1,4 @@
-// What the kinds, ends and scopes of an order are called, in code, options and saved states.
+// What orders, their ends and scopes are called, in code, options and saved states.
 #pragma once
 
 #include "core/names.hpp"
@@ -6,11 +6,17 @@
 
 namespace forebay {
 
-inline constexpr Name<OrderKind> kOrderKinds[] = {
-    {"grouped", OrderKind::grouped},
-    {"shuffled", OrderKind::shuffled},
-    {"in_memory", OrderKind::in_memory},
-    {"listed", OrderKind::listed},
+inline constexpr Name<OrderName> kOrders[] = {
+    {"strided", OrderName::strided},     {"grouped", OrderName::grouped},
+    {"shuffled", OrderName::shuffled},   {"in_memory", OrderName::in_memory},
+    {"in-memory", OrderName::in_memory}, {"listed", OrderName::listed},
+};
+/// Those that are new in every epoch.
+inline constexpr Name<OrderName> kEpochOrders[] = {
+    {"grouped", OrderName::grouped},
+    {"shuffled", OrderName::shuffled},
+    {"in_memory", OrderName::in_memory},
+    {"listed", OrderName::listed},
 };
 inline constexpr Name<OrderEnd> kOrderEnds[] = {
     {"drop", OrderEnd::drop},

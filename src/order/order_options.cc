@@ -80,14 +80,14 @@ void require_in_memory(const OrderOptions& options) {
 }
 
 void require_listed(const OrderOptions& options) {
-  require_usage(options.list != nullptr && !options.list->empty(), "the list of samples is empty",
+  require_usage(options.ids != nullptr && !options.ids->empty(), "the list of samples is empty",
                 "give the sample ids in the order in which they are wanted");
   const auto wrong = std::ranges::find_if(
-      *options.list, [&](std::uint64_t sample) { return sample >= options.entries; });
-  if (wrong == options.list->end()) return;
+      *options.ids, [&](std::uint64_t sample) { return sample >= options.entries; });
+  if (wrong == options.ids->end()) return;
   throw Error(ErrorKind::usage,
               fmt::format("entry {} of the list is no sample: there are {}",
-                          wrong - options.list->begin(), options.entries),
+                          wrong - options.ids->begin(), options.entries),
               fmt::format("ids run from 0 to {}", options.entries - 1), {.sample = *wrong});
 }
 
@@ -96,7 +96,7 @@ void require_reuse(const OrderOptions& options) {
                 fmt::format("samples cannot be used {} times", options.reuse),
                 fmt::format("give --reuse a number from 1 to {}", kMostReuse));
   const std::uint64_t samples =
-      options.kind == OrderKind::listed ? options.list->size() : options.entries;
+      options.order == OrderName::listed ? options.ids->size() : options.entries;
   require_usage(samples <= kMostDeliveries / options.reuse,
                 fmt::format("{} samples used {} times are too many", samples, options.reuse),
                 "lower --reuse");
@@ -124,7 +124,7 @@ std::uint64_t fewest_samples(const OrderOptions& options) {
 // Told at once, not in the epoch in which one rank has only the smallest groups.
 void require_a_full_batch(const OrderOptions& options) {
   const auto ranks = static_cast<std::uint64_t>(options.ranks);
-  if (options.kind == OrderKind::grouped) {
+  if (options.order == OrderName::grouped) {
     const std::uint64_t fewest = options.reuse * fewest_samples(options);
     const std::uint64_t share = (options.batch + ranks - 1) / ranks;
     return require_usage(
@@ -134,7 +134,7 @@ void require_a_full_batch(const OrderOptions& options) {
         "with --end drop, lower --batch or --group; or give --end pad, wrap or exact");
   }
   const std::uint64_t samples =
-      options.reuse * (options.kind == OrderKind::listed ? options.list->size() : options.entries);
+      options.reuse * (options.order == OrderName::listed ? options.ids->size() : options.entries);
   require_usage(
       samples >= options.batch,
       fmt::format("an epoch of {} samples does not fill one batch of {}", samples, options.batch),
@@ -173,17 +173,19 @@ void require_sharing_limits(const std::vector<Segment>& done) {
 }
 
 void OrderOptions::validate() const {
+  require_usage(order != OrderName::strided, "the strided order has no epochs",
+                "use grouped, shuffled, in_memory or listed");
   require_usage(entries >= 1, "the data set has no samples", "pack some, or name another data set");
   require_usage(entries <= kMostEntries,
                 fmt::format("a data set of {} samples is too large", entries),
                 fmt::format("the limit is {}", kMostEntries));
   require_sharing(ranks, batch);
   if (bounds) require_bounds(*this);
-  if (kind == OrderKind::listed) require_listed(*this);
+  if (order == OrderName::listed) require_listed(*this);
   require_reuse(*this);
-  if (kind == OrderKind::grouped) require_grouped(*this);
-  if (kind == OrderKind::in_memory) require_in_memory(*this);
-  if (kind == OrderKind::shuffled) {
+  if (order == OrderName::grouped) require_grouped(*this);
+  if (order == OrderName::in_memory) require_in_memory(*this);
+  if (order == OrderName::shuffled) {
     require_usage(keep <= entries,
                   fmt::format("{} neighbours of {} samples cannot be kept together", keep, entries),
                   "give --keep a number from 1 to the number of samples, or 0 for all");
@@ -192,27 +194,27 @@ void OrderOptions::validate() const {
 }
 
 std::string OrderOptions::identity() const {
-  std::string text = fmt::format("order={},entries={},seed={},end={}", to_string(kind), entries,
-                                 seed, to_string(end));
-  if (kind == OrderKind::shuffled) text += fmt::format(",keep={}", keep == 0 ? entries : keep);
-  if (kind == OrderKind::listed) {
-    text += fmt::format(",list={}:{:016x}", list->size(), hash_of(list));
+  std::string text = fmt::format("order={},entries={},seed={},end={}", to_string(order), entries,
+                                 seed, to_string(order_end()));
+  if (order == OrderName::shuffled) text += fmt::format(",keep={}", keep == 0 ? entries : keep);
+  if (order == OrderName::listed) {
+    text += fmt::format(",list={}:{:016x}", ids->size(), hash_of(ids));
   }
-  if (kind == OrderKind::in_memory) text += fmt::format(",ratio={}", ratio);
-  if (kind == OrderKind::in_memory || kind == OrderKind::grouped) {
+  if (order == OrderName::in_memory) text += fmt::format(",ratio={}", ratio);
+  if (order == OrderName::in_memory || order == OrderName::grouped) {
     text += bounds ? fmt::format(",bounds={}:{:016x}", bounds->size(), hash_of(bounds))
                    : fmt::format(",group={}", group);
   }
   if (reuse == 1) return text;
   text += fmt::format(",reuse={},scope={}", reuse, to_string(reuse_scope));
   if (reuse_scope == ReuseScope::node) text += fmt::format(",ranks_per_node={}", ranks_per_node);
-  if (kind == OrderKind::shuffled || kind == OrderKind::listed) {
+  if (order == OrderName::shuffled || order == OrderName::listed) {
     text += fmt::format(",window={}", window);
   }
   return text;
 }
 
-std::string_view to_string(OrderKind kind) { return name_of(kind, kOrderKinds); }
+std::string_view to_string(OrderName order) { return name_of(order, kOrders); }
 
 std::string_view to_string(OrderEnd end) { return name_of(end, kOrderEnds); }
 

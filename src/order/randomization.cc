@@ -79,10 +79,10 @@ std::uint64_t samples_in(const UnitCut& cut, std::uint64_t units, std::uint64_t 
 }
 
 double entropy(const OrderOptions& options) {
-  if (options.kind == OrderKind::shuffled) {
+  if (options.order == OrderName::shuffled) {
     return kept_entropy(options.entries, kept_together(options).size());
   }
-  const bool grouped = options.kind == OrderKind::grouped;
+  const bool grouped = options.order == OrderName::grouped;
   const RoundPlan plan = grouped
                              ? RoundPlan{UnitCut(options.entries, options.group, options.bounds),
                                          static_cast<std::uint64_t>(options.ranks)}
@@ -94,20 +94,21 @@ double entropy(const OrderOptions& options) {
 }  // namespace
 
 std::optional<double> randomization_level(const OrderOptions& options) {
-  if (options.kind == OrderKind::listed) return std::nullopt;
+  if (options.order == OrderName::listed) return std::nullopt;
   if (options.entries == 1) return 1;
   return entropy(options) / full_entropy(options.entries);
 }
 
 std::optional<std::uint64_t> subsets(const OrderOptions& options) {
-  switch (options.kind) {
-    case OrderKind::grouped:
+  switch (options.order) {
+    case OrderName::grouped:
       return UnitCut(options.entries, options.group, options.bounds).units();
-    case OrderKind::in_memory:
+    case OrderName::in_memory:
       return plan_rounds(options).rounds();
-    case OrderKind::shuffled:
+    case OrderName::shuffled:
       return 1;
-    case OrderKind::listed:
+    case OrderName::listed:
+    case OrderName::strided:
       break;
   }
   return std::nullopt;

@@ -63,7 +63,7 @@ class ShuffledList final : public WindowList {
 class CallersList final : public WindowList {
  public:
   CallersList(const OrderOptions& options, std::uint64_t epoch)
-      : WindowList(options, options.list->size(), epoch), list_(options.list) {}
+      : WindowList(options, options.ids->size(), epoch), list_(options.ids) {}
 
  private:
   std::uint64_t plain(std::uint64_t position) const override { return (*list_)[position]; }

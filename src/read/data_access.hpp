@@ -60,6 +60,7 @@ struct ReaderSite {
   std::uint64_t keep_bytes = 0;     ///< memory for extents that serve samples of several parts
   std::uint64_t private_bytes = 0;  ///< memory beside the stage, where samples are assembled
   int node_ranks = 1;               ///< that share the cores of this node
+  CorePlan cores;                   ///< of this rank's threads
   GiveUp give_up;
   /// Tells those with whom this root reads together that it reads no more; may be empty.
   std::function<void()> leave;

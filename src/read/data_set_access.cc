@@ -22,13 +22,15 @@ constexpr std::uint64_t kApartBytes = 64;
 
 }  // namespace
 
-FormatOptions format_options(const LoaderOptions& options) {
-  return {.engine = options.engine == ReadEngine::mmap ? Engine::mmap : Engine::pread,
+FormatOptions format_options(const DataOptions& options, ReadEngine engine) {
+  return {.engine = engine == ReadEngine::mmap ? Engine::mmap : Engine::pread,
           .format = options.format,
           .schema = options.schema,
           .header_bytes = options.header_bytes,
           .record_bytes = options.record_bytes,
-          .big_endian = options.big_endian};
+          .big_endian = options.big_endian,
+          .window_length = options.length,
+          .window_step = options.step};
 }
 
 void tell_notes(const DataSetFacts& facts) {
@@ -55,7 +57,7 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
 }
 
 void DataSetAccess::open(ReadSetup& setup, std::stop_token stop, Peers& peers) {
-  FormatOptions how = format_options(options_);
+  FormatOptions how = format_options(options_, options_.engine);
   how.format = format_;
   data_ = open_data_set(path_, how, peers);
   const DataSetFacts& facts = data_->facts();
@@ -157,7 +159,7 @@ std::string DataSetAccess::describe() const {
 }
 
 std::unique_ptr<PieceReader> DataSetAccess::make_reader(const ReaderSite& site) {
-  const Placement placement = Placement::of(CorePlan::parse(options_.placement), Component::decode);
+  const Placement placement = Placement::of(site.cores, Component::decode);
   const unsigned threads =
       choose_workers(options_.decode_threads, placement, site.node_ranks, kMostDecodeThreads);
   return std::make_unique<DataSetReader>(DataSetParts{.data = data_.get(),

@@ -10,7 +10,7 @@
 namespace forebay {
 
 /// What `options` say of how such files are opened.
-FormatOptions format_options(const LoaderOptions& options);
+FormatOptions format_options(const DataOptions& options, ReadEngine engine);
 
 /// Warns of what the user has to hear of the data set once.
 void tell_notes(const DataSetFacts& facts);

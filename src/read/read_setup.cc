@@ -8,6 +8,7 @@
 #include "comm/node_groups.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
+#include "order/most_loaded.hpp"
 
 namespace forebay {
 namespace {
@@ -107,11 +108,15 @@ void read_alone(ReadSetup& setup) {
   if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
 }
 
-/// Whether neighbours in the file are mostly not wanted together.
-bool reads_scattered(const LoaderOptions& options) {
-  constexpr std::uint64_t kMostKept = 16;
-  const bool apart = options.keep > 0 && options.keep <= kMostKept;
-  return options.order == OrderName::listed || (options.order == OrderName::shuffled && apart);
+/// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
+/// be more to read; pages that serve a million records are kept. Held data are read once, in order.
+void choose_places(ReadSetup& setup, const LoaderOptions& options) {
+  constexpr std::uint64_t kLargestRandomGap = 4096;
+  constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
+  setup.scattered = options.hold == Hold::storage && is_scattered(options);
+  setup.gap_bytes =
+      setup.scattered ? std::min(options.gap_bytes, kLargestRandomGap) : options.gap_bytes;
+  setup.keep_bytes = setup.scattered ? kKeptBytes : 0;
 }
 
 [[noreturn]] void refuse_mpiio(const std::string& happened, const std::string& remedy) {
@@ -161,7 +166,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind ki
   // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.
   const bool walks = !setup.reads_extents();
   if (walks && setup.engine == ReadEngine::automatic) setup.engine = ReadEngine::mmap;
-  setup.scattered = reads_scattered(options);
+  choose_places(setup, options);
   setup.coalesce_by_memory = options.coalesce == 0 && defaults.coalesce;
   setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
@@ -192,15 +197,14 @@ Engine storage_engine(ReadSetup& setup, const File& file) {
   return choice.engine;
 }
 
-BulkOptions bulk_options(const LoaderOptions& options, const ReadSetup& setup,
-                         std::stop_token stop) {
+BulkOptions bulk_options(const ReadOptions& options, const ReadSetup& setup, std::stop_token stop) {
   return {.depth = options.depth,
           .request_bytes = options.request_bytes,
           .scattered = setup.needs_depth(),
           .direct = options.direct,
           .timeout = options.timeout,
           .stop = std::move(stop),
-          .placement = Placement::of(CorePlan::parse(options.placement), Component::io)};
+          .placement = Placement::of(setup.cores, Component::io)};
 }
 
 }  // namespace forebay

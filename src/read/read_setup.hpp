@@ -7,6 +7,7 @@
 #include <string>
 
 #include "forebay/options.hpp"
+#include "forebay/placement.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {
@@ -26,11 +27,14 @@ struct ReadSetup {
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
   bool scattered = false;                ///< samples are read at random places
+  std::uint64_t gap_bytes = 0;           ///< extents that lie closer are read as one
+  std::uint64_t keep_bytes = 0;          ///< memory for extents that serve samples of several parts
   bool small = false;                    ///< samples of less than 64 KiB
   bool coalesce_by_memory = false;       ///< C is chosen at open
   bool collective = false;               ///< engine mpiio, all roots in one call
   int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
   std::uint64_t stage_bytes = 0;
+  CorePlan cores;   ///< of this rank's threads
   std::string why;  ///< of an engine that was chosen by file system
 
   /// Whether many reads have to be in flight to keep a device busy. Where samples are large, each
@@ -53,7 +57,6 @@ void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes
 Engine storage_engine(ReadSetup& setup, const File& file);
 
 /// A stop of `stop` ends reads that wait for an answer.
-BulkOptions bulk_options(const LoaderOptions& options, const ReadSetup& setup,
-                         std::stop_token stop);
+BulkOptions bulk_options(const ReadOptions& options, const ReadSetup& setup, std::stop_token stop);
 
 }  // namespace forebay

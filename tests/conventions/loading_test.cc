@@ -52,7 +52,7 @@ TEST(Conventions, WhoWalksIsRefusedWithAWayOut) {
   TemporaryFolder folder;
   const std::vector<ConventionCase> cases = every_convention(folder);
   for (const Strategy strategy : {Strategy::lmdb, Strategy::lmm, Strategy::lmm_dm}) {
-    LoaderOptions options{.batch = 4, .epochs = 1};
+    LoaderOptions options(OrderOptions{.batch = 4}, RunOptions{.epochs = 1});
     options.strategy = strategy;
     try {
       Loader::open(self_communicator(), cases[0].data.path(), options);
@@ -74,7 +74,8 @@ TEST(Conventions, ContradictionsReachAllRanks) {
   std::vector<std::string> messages(3);
   run_ranks(3, 0, [&](const auto& comm) {
     try {
-      Loader::open(comm, folder.file("d"), {.batch = 4, .epochs = 1});
+      Loader::open(comm, folder.file("d"),
+                   LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 1}));
     } catch (const Error& error) {
       messages[static_cast<std::size_t>(comm->rank())] = error.what();
     }
@@ -89,7 +90,8 @@ TEST(Conventions, PartnersThatOnlyReadingFindsMissingAreNamed) {
   write_records(folder.file("b"), {{"1", ""}, {"3", ""}, {"4", ""}, {"5", ""}});
   const std::string path = "x=" + folder.file("a") + "&y=" + folder.file("b");
   try {
-    Loader loader = Loader::open(self_communicator(), path, {.batch = 4, .epochs = 1});
+    Loader loader = Loader::open(self_communicator(), path,
+                                 LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 1}));
     loader.next();
     FAIL() << "it is delivered";
   } catch (const Error& error) {
@@ -106,7 +108,7 @@ TEST(Conventions, PartsDecodeByThemselvesAndTextHasNoField) {
     records.push_back({numbered("label-", i), std::string(i, 'w')});
   }
   write_records(folder.file("d"), records);
-  LoaderOptions options{.batch = 5, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 5}, RunOptions{.epochs = 1});
   Loader loader = Loader::open(self_communicator(), folder.file("d"), options);
   EXPECT_THAT(std::vector(loader.parts().begin(), loader.parts().end()),
               ElementsAre("image", "label"));
@@ -121,7 +123,7 @@ TEST(Conventions, ARunGoesOnWhereItHasStoppedAndKnowsAnotherConvention) {
   TemporaryFolder folder;
   const std::vector<ConventionCase> cases = every_convention(folder);
   for (const OrderName order : {OrderName::strided, OrderName::shuffled}) {
-    LoaderOptions options{.batch = 7, .epochs = 2};
+    LoaderOptions options(OrderOptions{.batch = 7}, RunOptions{.epochs = 2});
     options.order = order;
     const std::string& path = cases[0].data.path();
     LoaderOptions resumed = resume_options(expect_resumed(path, options), options, 1);
@@ -150,7 +152,7 @@ TEST(Conventions, DatabasesAreTheGroupsWhereNoSizeIsGiven) {
 TEST(Conventions, ExplainSaysWhatWasRecognised) {
   TemporaryFolder folder;
   const std::vector<ConventionCase> cases = every_convention(folder);
-  LoaderOptions options{.batch = 4, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 4}, RunOptions{.epochs = 1});
   options.explain = true;
   const Loader loader = Loader::open(self_communicator(), cases[0].data.path(), options);
   EXPECT_THAT(loader.explain(), HasSubstr("grouped (image, label)"));

@@ -80,7 +80,7 @@ void expect_same(const std::shared_ptr<Communicator>& comm, const DecodedData& d
 }
 
 LoaderOptions random_options(RandomNumber& pick, std::uint64_t entries, int ranks) {
-  LoaderOptions options{.batch = pick(static_cast<std::uint64_t>(ranks), 30)};
+  LoaderOptions options(OrderOptions{.batch = pick(static_cast<std::uint64_t>(ranks), 30)});
   options.order = static_cast<OrderName>(pick(0, ranks == 1 ? 3 : 2));
   if (options.order == OrderName::strided) {
     options.coalesce = pick(1, 6);
@@ -130,7 +130,7 @@ TEST(Decoding, EndsAtAnyMomentWithBatchesThatOutliveIt) {
   const DecodedData data(folder.file("data"), 200);
   RandomNumber pick(5);
   for (int round = 0; round < test::long_cases(40); ++round) {
-    LoaderOptions options{.batch = 12};
+    LoaderOptions options(OrderOptions{.batch = 12});
     options.order = round % 2 == 0 ? OrderName::strided : OrderName::shuffled;
     options.buffers = 3;
     options.decode_ahead = static_cast<unsigned>(pick(0, 4));
@@ -163,7 +163,7 @@ TEST(Decoding, EndsAtAnyMomentWithBatchesThatOutliveIt) {
 TEST(Decoding, AWindowOfBatchesMayBeHeld) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 400);
-  LoaderOptions options = data.decoding({.batch = 10});
+  LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 10}));
   options.order = OrderName::shuffled;
   options.window = 8;
   options.buffers = 2;
@@ -178,7 +178,7 @@ TEST(Decoding, AWindowOfBatchesMayBeHeld) {
 TEST(Decoding, BatchesThatHoldAllBuffersAreRefusedWithNothingLost) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 60);
-  LoaderOptions options = data.decoding({.batch = 10, .coalesce = 1});
+  LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 10, .coalesce = 1}));
   options.buffers = 2;
   options.decode_ahead = 4;
   Loader loader = Loader::open(self_communicator(), data.path(), options);
@@ -194,7 +194,8 @@ TEST(Decoding, OneBufferIsEnough) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 60);
   for (const OrderName order : {OrderName::strided, OrderName::shuffled, OrderName::grouped}) {
-    LoaderOptions options = data.decoding({.batch = 7, .epochs = 2});
+    LoaderOptions options =
+        data.decoding(LoaderOptions(OrderOptions{.batch = 7}, RunOptions{.epochs = 2}));
     options.order = order;
     options.buffers = 1;
     options.window = 1;
@@ -209,9 +210,11 @@ TEST(Decoding, OneBufferIsEnough) {
 TEST(Decoding, FieldsWithoutDecodingAreRefused) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 20);
-  Loader plain = Loader::open(self_communicator(), data.path(), {.batch = 4});
+  Loader plain =
+      Loader::open(self_communicator(), data.path(), LoaderOptions(OrderOptions{.batch = 4}));
   EXPECT_THROW(plain.next()->field(0), Error);
-  Loader loader = Loader::open(self_communicator(), data.path(), data.decoding({.batch = 4}));
+  Loader loader = Loader::open(self_communicator(), data.path(),
+                               data.decoding(LoaderOptions(OrderOptions{.batch = 4})));
   auto batch = loader.next();
   EXPECT_EQ(batch->field(1).size(), 4U * 32);
   EXPECT_THROW(batch->field(2), Error);
@@ -223,7 +226,7 @@ TEST(Decoding, FieldsWithoutDecodingAreRefused) {
 TEST(Decoding, ArraysThatDoNotFitTheMemorySayWhatToDo) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 20);
-  LoaderOptions options = data.decoding({.batch = 16});
+  LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 16}));
   options.schema = "image:f64[1000x1000]";
   options.stage_bytes = std::uint64_t{64} << 20;
   run_ranks(2, 0, [&](const auto& comm) {
@@ -240,7 +243,7 @@ TEST(Decoding, ArraysThatDoNotFitTheMemorySayWhatToDo) {
 TEST(Decoding, AnUndecodableSampleFailsAtItsBatchOnAllRanks) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 80, {50});  // iteration 6, rank 1
-  LoaderOptions options = data.decoding({.batch = 8, .coalesce = 1});
+  LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 8, .coalesce = 1}));
   options.buffers = 8;
   options.undecodable = Undecodable::fail;
   options.decode_ahead = 4;
@@ -272,7 +275,8 @@ TEST(Decoding, AFailureElsewhereEndsTheRunAlsoWithBatchesInTheLine) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 80);
   run_ranks(3, 2, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path(), data.decoding({.batch = 8}));
+    Loader loader =
+        Loader::open(comm, data.path(), data.decoding(LoaderOptions(OrderOptions{.batch = 8})));
     loader.next();
     comm->barrier();
     const double begin = now_seconds();
@@ -290,7 +294,8 @@ TEST(Decoding, AFailureElsewhereEndsTheRunAlsoWithBatchesInTheLine) {
 TEST(Decoding, IsCounted) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 64);
-  LoaderOptions options = data.decoding({.batch = 8, .epochs = 1});
+  LoaderOptions options =
+      data.decoding(LoaderOptions(OrderOptions{.batch = 8}, RunOptions{.epochs = 1}));
   Loader loader = Loader::open(self_communicator(), data.path(), options);
   while (loader.next()) {
   }

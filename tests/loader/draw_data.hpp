@@ -30,21 +30,10 @@ class DrawData {
   const OracleRecord& record(std::uint64_t sample) const { return records_[sample]; }
 
   OrderOptions order(const LoaderOptions& options, int ranks) const {
-    return {.kind = kind(options.order),
-            .entries = entries(),
-            .ranks = ranks,
-            .batch = options.batch,
-            .seed = options.seed,
-            .end = options.order_end(),
-            .group = options.group,
-            .bounds = {},
-            .keep = options.keep,
-            .ratio = options.ratio,
-            .list = options.ids,
-            .reuse = options.reuse,
-            .reuse_scope = options.reuse_scope,
-            .ranks_per_node = 0,
-            .window = options.window};
+    OrderOptions order = options;
+    order.entries = entries();
+    order.ranks = ranks;
+    return order;
   }
 
   /// Whether `batch` is what `rank` takes at iteration `step` of `order`.
@@ -73,12 +62,6 @@ class DrawData {
   }
 
  private:
-  static OrderKind kind(OrderName name) {
-    if (name == OrderName::grouped) return OrderKind::grouped;
-    if (name == OrderName::in_memory) return OrderKind::in_memory;
-    return name == OrderName::listed ? OrderKind::listed : OrderKind::shuffled;
-  }
-
   std::string path_;
   std::vector<OracleRecord> records_;
 };

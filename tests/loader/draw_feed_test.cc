@@ -15,7 +15,7 @@ namespace {
 
 OrderOptions shuffled(std::uint64_t entries, int ranks, std::uint64_t batch) {
   OrderOptions options;
-  options.kind = OrderKind::shuffled;
+  options.order = OrderName::shuffled;
   options.entries = entries;
   options.ranks = ranks;
   options.batch = batch;
@@ -103,7 +103,7 @@ TEST(DrawFeed, ServesEveryDraw) {
         options.reuse = 2;
         expect_complete(options, rank, 3, begin);
         options.reuse = 1;
-        options.kind = OrderKind::grouped;
+        options.order = OrderName::grouped;
         options.group = 7;
         expect_complete(options, rank, 3, begin);
       }

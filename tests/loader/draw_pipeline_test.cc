@@ -130,7 +130,7 @@ TEST(DrawPipeline, BatchesOfManySmallBuffersAreWhole) {
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(101).values(0, 5000));
   for (const int buffers : {1, 2, 3}) {
     for (const std::uint64_t group : {1, 2, 5}) {
-      LoaderOptions options{.batch = 23, .epochs = 2};
+      LoaderOptions options(OrderOptions{.batch = 23}, RunOptions{.epochs = 2});
       options.order = OrderName::grouped;
       options.group = group;
       options.buffers = buffers;
@@ -142,7 +142,7 @@ TEST(DrawPipeline, BatchesOfManySmallBuffersAreWhole) {
 TEST(DrawPipeline, AllRanksHaveTheSameIterationsAlsoWithoutSamples) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(3).values(100));
-  LoaderOptions options{.batch = 8, .iterations = 50};
+  LoaderOptions options(OrderOptions{.batch = 8}, RunOptions{.iterations = 50});
   options.order = OrderName::shuffled;
   std::atomic<std::uint64_t> samples = 0;
   run_ranks(8, 0, [&](const auto& comm) {
@@ -157,7 +157,7 @@ TEST(DrawPipeline, AllRanksHaveTheSameIterationsAlsoWithoutSamples) {
 TEST(DrawPipeline, ALimitKeepsTheReaderFromReadingAheadOfIt) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(1000).values(3000));
-  LoaderOptions options{.batch = 10, .iterations = 8};
+  LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.iterations = 8});
   options.order = OrderName::shuffled;
   options.strategy = Strategy::lmm_dio_prov;
   Loader loader = Loader::open(self_communicator(), data.path(), options);
@@ -169,7 +169,7 @@ TEST(DrawPipeline, ALimitKeepsTheReaderFromReadingAheadOfIt) {
 TEST(DrawPipeline, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(60).values(50));
-  LoaderOptions options{.batch = 10};
+  LoaderOptions options(OrderOptions{.batch = 10});
   options.order = OrderName::shuffled;
   options.window = 1;
   options.buffers = 3;
@@ -189,7 +189,7 @@ TEST(DrawPipeline, HeldBatchesStayUntouchedAndTooManyAreRefused) {
 TEST(DrawPipeline, ABatchOutlivesItsLoader) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
-  LoaderOptions options{.batch = 8};
+  LoaderOptions options(OrderOptions{.batch = 8});
   options.order = OrderName::shuffled;
   std::optional<Batch> batch;
   {
@@ -202,7 +202,7 @@ TEST(DrawPipeline, ABatchOutlivesItsLoader) {
 TEST(DrawPipeline, MayBeDroppedAtAnyMoment) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(500).values(0, 6000));
-  LoaderOptions options{.batch = 12};
+  LoaderOptions options(OrderOptions{.batch = 12});
   options.order = OrderName::grouped;
   options.group = 50;
   const double begin = now_seconds();
@@ -220,7 +220,7 @@ TEST(DrawPipeline, MayBeDroppedAtAnyMoment) {
 TEST(DrawPipeline, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
-  LoaderOptions options{.batch = 8};
+  LoaderOptions options(OrderOptions{.batch = 8});
   options.order = OrderName::shuffled;
   options.window = 1;
   options.strategy = Strategy::lmm_dio_prov;
@@ -246,7 +246,7 @@ TEST(DrawPipeline, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
 TEST(DrawPipeline, ABufferThatDoesNotFitSaysWhatToDo) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(200).values(9000));
-  LoaderOptions options{.batch = 8};
+  LoaderOptions options(OrderOptions{.batch = 8});
   options.order = OrderName::grouped;
   options.group = 100;
   options.stage_bytes = 256 << 10;
@@ -264,7 +264,7 @@ TEST(DrawPipeline, AListIsReadFromAFile) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   std::ofstream(folder.file("list")) << "7 3\n\n 49\t0 7\n";
-  LoaderOptions options{.batch = 2, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 2}, RunOptions{.epochs = 1});
   options.order = OrderName::listed;
   options.list = folder.file("list");
   run_ranks(2, 0, [&](const auto& comm) {
@@ -286,7 +286,7 @@ TEST(DrawPipeline, AListWithOtherWordsIsRefused) {
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   const auto message = [&](const std::string& text) -> std::string {
     std::ofstream(folder.file("list")) << text;
-    LoaderOptions options{.batch = 2};
+    LoaderOptions options(OrderOptions{.batch = 2});
     options.order = OrderName::listed;
     options.list = folder.file("list");
     try {

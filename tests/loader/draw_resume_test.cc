@@ -29,7 +29,7 @@ class DrawResume : public testing::TestWithParam<Case> {
   DrawResume() : data_(folder_.file("data"), LmdbBuilder().random_order(97).values(0, 6000)) {}
 
   LoaderOptions options(std::uint64_t batch) const {
-    LoaderOptions options{.batch = batch};
+    LoaderOptions options(OrderOptions{.batch = batch});
     options.order = GetParam().order;
     options.ratio = GetParam().ratio;
     options.hold = GetParam().hold;

@@ -71,7 +71,7 @@ class InPlaceData {
 };
 
 LoaderOptions shuffled(std::uint64_t batch, std::uint64_t epochs) {
-  LoaderOptions options{.batch = batch, .epochs = epochs};
+  LoaderOptions options(OrderOptions{.batch = batch}, RunOptions{.epochs = epochs});
   options.order = OrderName::shuffled;
   options.end = OrderEnd::exact;
   return options;

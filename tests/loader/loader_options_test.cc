@@ -3,7 +3,6 @@
 
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
-#include "loader/order_kind.hpp"
 #include "loader/state.hpp"
 
 namespace forebay {
@@ -48,7 +47,8 @@ TEST(LoaderOptions, NamesTheWrongWordAndWhatIsAllowed) {
               testing::AllOf(HasSubstr("'fast'"), HasSubstr("lmdb, lmm")));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch=-1"); }), HasSubstr("-1"));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("buffers=0"); }), HasSubstr("0"));
-  EXPECT_THAT(usage_message([] { LoaderOptions{.batch = 3}.validate(4); }), HasSubstr("4 ranks"));
+  EXPECT_THAT(usage_message([] { LoaderOptions(OrderOptions{.batch = 3}).validate(4); }),
+              HasSubstr("4 ranks"));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("undecodable=drop"); }),
               HasSubstr("fail, skip"));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("batch=4,undecodable=skip").validate(4); }),
@@ -60,7 +60,7 @@ TEST(LoaderOptions, NamesTheWrongWordAndWhatIsAllowed) {
 
 TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
   const auto refused = [](auto change) {
-    LoaderOptions options{.batch = 4};
+    LoaderOptions options(OrderOptions{.batch = 4});
     change(options);
     return usage_message([&] { options.validate(1); });
   };
@@ -131,14 +131,6 @@ TEST(LoaderOptions, WhatAnOrderDoesNotHaveIsRefused) {
   EXPECT_THAT(refused("order=listed"), HasSubstr("--list"));
 }
 
-TEST(LoaderOptions, NamesOfOrdersWithEpochsHaveAKind) {
-  EXPECT_EQ(kind_of(OrderName::grouped), OrderKind::grouped);
-  EXPECT_EQ(kind_of(OrderName::shuffled), OrderKind::shuffled);
-  EXPECT_EQ(kind_of(OrderName::in_memory), OrderKind::in_memory);
-  EXPECT_EQ(kind_of(OrderName::listed), OrderKind::listed);
-  EXPECT_THROW(kind_of(OrderName::strided), Error);
-}
-
 RunState some_state() {
   return {.fingerprint = "lmdb:x",
           .coalesce = 2,
@@ -147,16 +139,16 @@ RunState some_state() {
 }
 
 TEST(ResumeState, GoesOnWithTheSameRanks) {
-  const LoaderOptions options =
-      resume_options(write_state(some_state()), {.batch = 10, .coalesce = 2}, 4);
+  const LoaderOptions options = resume_options(
+      write_state(some_state()), LoaderOptions(OrderOptions{.batch = 10, .coalesce = 2}), 4);
   EXPECT_EQ(options.first_iteration, 6U);
   EXPECT_TRUE(options.done.empty());
   EXPECT_EQ(options.fingerprint, "lmdb:x");
 }
 
 TEST(ResumeState, GoesOnBehindAFinishedStretchOnOtherRanks) {
-  const LoaderOptions options =
-      resume_options(write_state(some_state()), {.batch = 7, .coalesce = 2}, 3);
+  const LoaderOptions options = resume_options(
+      write_state(some_state()), LoaderOptions(OrderOptions{.batch = 7, .coalesce = 2}), 3);
   EXPECT_EQ(options.first_iteration, 0U);
   EXPECT_EQ(options.done, some_state().segments);
 }
@@ -164,7 +156,8 @@ TEST(ResumeState, GoesOnBehindAFinishedStretchOnOtherRanks) {
 TEST(ResumeState, GoesOnInsideAWindowOfOtherRanks) {
   RunState inside = some_state();
   inside.segments[0].iterations = 7;
-  const LoaderOptions options = resume_options(write_state(inside), {.batch = 7}, 3);
+  const LoaderOptions options =
+      resume_options(write_state(inside), LoaderOptions(OrderOptions{.batch = 7}), 3);
   EXPECT_EQ(options.first_iteration, 0U);
   EXPECT_EQ(options.done, inside.segments);
   const StridedStart start = start_after(100, options.coalesce, options.done);
@@ -192,11 +185,13 @@ RunState ended_state() {
 
 TEST(ResumeState, ARunThatHasEndedGoesOnBehindItsEnd) {
   const LoaderOptions same =
-      resume_options(write_state(ended_state()), {.batch = 4, .epochs = 1}, 2);
+      resume_options(write_state(ended_state()),
+                     LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 1}), 2);
   EXPECT_EQ(same.first_iteration, 7U);
   EXPECT_TRUE(same.done.empty());
   const LoaderOptions longer =
-      resume_options(write_state(ended_state()), {.batch = 4, .epochs = 2}, 2);
+      resume_options(write_state(ended_state()),
+                     LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 2}), 2);
   EXPECT_EQ(longer.first_iteration, 0U) << "its last batch was shaped by the limit";
   EXPECT_EQ(longer.done, ended_state().segments);
   EXPECT_EQ(start_after(25, 2, longer.done).position, 25U);
@@ -209,12 +204,19 @@ TEST(ResumeState, ALimitCountsOnceItShapesBatches) {
   before.segments[0] = {.ranks = 2, .batch = 4, .iterations = 6};
   for (const std::uint64_t epochs : {0, 1, 2}) {
     const LoaderOptions options =
-        resume_options(write_state(before), {.batch = 4, .epochs = epochs}, 2);
+        resume_options(write_state(before),
+                       LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = epochs}), 2);
     EXPECT_EQ(options.first_iteration, 6U) << "as any limit has it";
   }
   before.segments[0].iterations = 7;  // of a run without a limit
-  EXPECT_EQ(resume_options(write_state(before), {.batch = 4, .epochs = 1}, 2).done.size(), 1U);
-  EXPECT_EQ(resume_options(write_state(before), {.batch = 4, .epochs = 2}, 2).done.size(), 0U);
+  EXPECT_EQ(resume_options(write_state(before),
+                           LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 1}), 2)
+                .done.size(),
+            1U);
+  EXPECT_EQ(resume_options(write_state(before),
+                           LoaderOptions(OrderOptions{.batch = 4}, RunOptions{.epochs = 2}), 2)
+                .done.size(),
+            0U);
 }
 
 RunState shuffled_state() {
@@ -228,7 +230,7 @@ RunState shuffled_state() {
 }
 
 TEST(ResumeState, AnOrderThatIsNewInEveryEpochGoesOnInItsEpoch) {
-  LoaderOptions options{.batch = 10};
+  LoaderOptions options(OrderOptions{.batch = 10});
   options.order = OrderName::shuffled;
   options = resume_options(write_state(shuffled_state()), options, 4);
   EXPECT_EQ(options.first_iteration, 36U);
@@ -238,16 +240,20 @@ TEST(ResumeState, AnOrderThatIsNewInEveryEpochGoesOnInItsEpoch) {
 }
 
 TEST(ResumeState, AnotherOrderIsRefused) {
-  EXPECT_THAT(
-      usage_message([] { resume_options(write_state(shuffled_state()), {.batch = 10}, 4); }),
-      HasSubstr("--order shuffled"));
-  LoaderOptions options{.batch = 10};
+  EXPECT_THAT(usage_message([] {
+                resume_options(write_state(shuffled_state()),
+                               LoaderOptions(OrderOptions{.batch = 10}), 4);
+              }),
+              HasSubstr("--order shuffled"));
+  LoaderOptions options(OrderOptions{.batch = 10});
   options.order = OrderName::grouped;
   EXPECT_THAT(usage_message([&] { resume_options(write_state(some_state()), options, 4); }),
               HasSubstr("--order strided"));
   RunState beyond = shuffled_state();
   beyond.epoch = std::uint64_t{1} << 50;
-  EXPECT_THAT(usage_message([&] { resume_options(write_state(beyond), {.batch = 10}, 4); }),
+  EXPECT_THAT(usage_message([&] {
+                resume_options(write_state(beyond), LoaderOptions(OrderOptions{.batch = 10}), 4);
+              }),
               HasSubstr("out of range"));
 }
 
@@ -257,7 +263,8 @@ TEST(ResumeState, RefusesNumbersThatNoRunCanHave) {
         R"({"version":1,"order":"strided","fingerprint":"x","entries":9,"coalesce":)" +
         std::to_string(coalesce) + R"(,"segments":[{"ranks":)" + std::to_string(ranks) +
         R"(,"batch":)" + std::to_string(batch) + R"(,"iterations":5}]})";
-    return usage_message([&] { resume_options(text, {.batch = 10}, 4); });
+    return usage_message(
+        [&] { resume_options(text, LoaderOptions(OrderOptions{.batch = 10}), 4); });
   };
   EXPECT_THAT(resume(0, 2, 10), HasSubstr("out of range"));
   EXPECT_THAT(resume(std::uint64_t{1} << 39, 2, 10), HasSubstr("out of range"));
@@ -267,27 +274,34 @@ TEST(ResumeState, RefusesNumbersThatNoRunCanHave) {
   EXPECT_THAT(resume(2, 2, -1), HasSubstr("out of range"));
   RunState many = some_state();
   many.segments.assign(5000, {.ranks = 1, .batch = 1, .iterations = 1});
-  EXPECT_THAT(usage_message([&] { resume_options(write_state(many), {.batch = 10}, 4); }),
+  EXPECT_THAT(usage_message([&] {
+                resume_options(write_state(many), LoaderOptions(OrderOptions{.batch = 10}), 4);
+              }),
               HasSubstr("5000 times"));
 }
 
 TEST(ResumeState, RefusesWhatItCannotContinue) {
   EXPECT_THAT(usage_message([] {
-                resume_options(write_state(some_state()), {.batch = 10, .coalesce = 3}, 4);
+                resume_options(write_state(some_state()),
+                               LoaderOptions(OrderOptions{.batch = 10, .coalesce = 3}), 4);
               }),
               HasSubstr("--coalesce 2"));
-  EXPECT_EQ(resume_options(write_state(some_state()), {.batch = 10}, 4).coalesce, 2U);
+  EXPECT_EQ(resume_options(write_state(some_state()), LoaderOptions(OrderOptions{.batch = 10}), 4)
+                .coalesce,
+            2U);
   for (const char* text : {"", "[]", "{}", "null", "{\"version\":1}", "\xff"}) {
-    EXPECT_THROW(resume_options(text, {.batch = 10}, 4), Error) << text;
+    EXPECT_THROW(resume_options(text, LoaderOptions(OrderOptions{.batch = 10}), 4), Error) << text;
   }
   EXPECT_THROW(resume_options(R"({"version":1,"order":"strided","fingerprint":"x","entries":1,)"
                               R"("coalesce":1,"segments":[{"ranks":1,"batch":4294967296,)"
                               R"("iterations":1099511627776}]})",
-                              {.batch = 10}, 4),
+                              LoaderOptions(OrderOptions{.batch = 10}), 4),
                Error);
   RunState many = some_state();
   many.segments.assign(8, {.ranks = 1, .batch = 1U << 31, .iterations = 1U << 30});
-  EXPECT_THROW(resume_options(write_state(many), {.batch = 10, .coalesce = 2}, 4), Error)
+  EXPECT_THROW(
+      resume_options(write_state(many), LoaderOptions(OrderOptions{.batch = 10, .coalesce = 2}), 4),
+      Error)
       << "their sum is no position";
 }
 

@@ -107,9 +107,9 @@ TEST(Loader, NoStrategyChangesTheData) {
                                       Strategy::lmm_dio_prov_coal_stag};
   for (int round = 0; round < test::long_cases(80); ++round) {
     const int ranks = static_cast<int>(pick(1, 8));
-    LoaderOptions options{.batch = pick(ranks, 50),
-                          .coalesce = pick(0, 2) == 0 ? pick(1, 64) : pick(0, 4),
-                          .iterations = pick(1, 30)};
+    LoaderOptions options(OrderOptions{.batch = pick(ranks, 50),
+                                       .coalesce = pick(0, 2) == 0 ? pick(1, 64) : pick(0, 4)},
+                          RunOptions{.iterations = pick(1, 30)});
     options.strategy = kStrategies[static_cast<std::size_t>(round) % std::size(kStrategies)];
     if (options.strategy != Strategy::lmdb) {
       if (pick(0, 3) == 0) options.locate = static_cast<Locate>(pick(0, 5));
@@ -132,7 +132,9 @@ TEST(Loader, TheChosenOrderDoesNotDependOnHowItIsRead) {
   const std::string path =
       LmdbBuilder().in_order(6000).values(4000).build(directory.file("data"));  // more than 16 MiB
   const auto chosen = [&](Locate locate, ReadEngine engine) {
-    const LoaderOptions options{.batch = 100, .iterations = 1, .locate = locate, .engine = engine};
+    const LoaderOptions options(OrderOptions{.batch = 100},
+                                ReadOptions{.locate = locate, .engine = engine},
+                                RunOptions{.iterations = 1});
     return Loader::open(self_communicator(), path, options).order().coalesce();
   };
   const std::uint64_t expected = chosen(Locate::automatic, ReadEngine::automatic);
@@ -146,7 +148,7 @@ TEST(Loader, TheChosenOrderDoesNotDependOnHowItIsRead) {
 TEST(Loader, ResumesWhereItStopped) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));
-  const LoaderOptions options{.batch = 10, .coalesce = 3};
+  const LoaderOptions options(OrderOptions{.batch = 10, .coalesce = 3});
   run_ranks(3, 0, [&](const auto& comm) {
     std::string state;
     {
@@ -171,14 +173,15 @@ TEST(Loader, OtherRanksGoOnWithTheRestOfTheEpoch) {
   const TestData data = build(directory, "data", LmdbBuilder().in_order(100).values(50));
   std::string state;
   run_ranks(2, 0, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path, {.batch = 10, .coalesce = 1});
+    Loader loader =
+        Loader::open(comm, data.path, LoaderOptions(OrderOptions{.batch = 10, .coalesce = 1}));
     for (int i = 0; i < 4; ++i) loader.next();
     comm->barrier();
     if (comm->rank() == 0) state = loader.state();
   });
   std::atomic<std::uint64_t> seen = 0;
   run_ranks(3, 0, [&](const auto& comm) {
-    LoaderOptions options{.batch = 12};
+    LoaderOptions options(OrderOptions{.batch = 12});
     options.epochs = 1;
     Loader loader = Loader::open(comm, data.path, resume_options(state, options, 3));
     while (const auto batch = loader.next()) {
@@ -196,9 +199,13 @@ TEST(Loader, RefusesToResumeOnAnotherDataSetOfTheSameShape) {
   const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50).seed(1));
   const TestData other = build(directory, "other", LmdbBuilder().in_order(20).values(50).seed(2));
   const auto comm = self_communicator();
-  const std::string state = Loader::open(comm, one.path, {.batch = 2}).state();
-  EXPECT_NO_THROW(Loader::open(comm, one.path, resume_options(state, {.batch = 2}, 1)));
-  EXPECT_THROW(Loader::open(comm, other.path, resume_options(state, {.batch = 2}, 1)), Error);
+  const std::string state =
+      Loader::open(comm, one.path, LoaderOptions(OrderOptions{.batch = 2})).state();
+  EXPECT_NO_THROW(Loader::open(comm, one.path,
+                               resume_options(state, LoaderOptions(OrderOptions{.batch = 2}), 1)));
+  EXPECT_THROW(Loader::open(comm, other.path,
+                            resume_options(state, LoaderOptions(OrderOptions{.batch = 2}), 1)),
+               Error);
 }
 
 TEST(Loader, RefusesToResumeOnAnotherDataSet) {
@@ -206,9 +213,11 @@ TEST(Loader, RefusesToResumeOnAnotherDataSet) {
   const TestData one = build(directory, "one", LmdbBuilder().in_order(20).values(50));
   const TestData other = build(directory, "other", LmdbBuilder().in_order(21).values(50));
   const auto comm = self_communicator();
-  const std::string state = Loader::open(comm, one.path, {.batch = 2}).state();
+  const std::string state =
+      Loader::open(comm, one.path, LoaderOptions(OrderOptions{.batch = 2})).state();
   try {
-    Loader::open(comm, other.path, resume_options(state, {.batch = 2}, 1));
+    Loader::open(comm, other.path,
+                 resume_options(state, LoaderOptions(OrderOptions{.batch = 2}), 1));
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::changed);
@@ -220,7 +229,7 @@ TEST(Loader, AFailureOnOneRankReachesAllWithItsMessage) {
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   for (const int ranks_per_node : {0, 1, 2}) {
     run_ranks(4, ranks_per_node, [&](const auto& comm) {
-      Loader loader = Loader::open(comm, data.path, {.batch = 8});
+      Loader loader = Loader::open(comm, data.path, LoaderOptions(OrderOptions{.batch = 8}));
       loader.next();
       comm->barrier();
       const double begin = now_seconds();
@@ -240,7 +249,7 @@ TEST(Loader, ArraysThatDoNotFitAreRefusedOnAllRanks) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(48));
   run_ranks(2, 0, [&](const auto& comm) {
-    LoaderOptions options{.batch = 8};
+    LoaderOptions options(OrderOptions{.batch = 8});
     options.codec = "raw";
     options.schema = "image:u8[3x4x4]";
     Loader loader = Loader::open(comm, data.path, options);
@@ -265,8 +274,10 @@ TEST(Loader, ArraysThatDoNotFitAreRefusedOnAllRanks) {
 
 TEST(Loader, OpeningFailsOnAllRanksTogether) {
   run_ranks(3, 0, [](const auto& comm) {
-    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", {.batch = 3}), Error);
-    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", {.batch = 2}), Error);
+    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", LoaderOptions(OrderOptions{.batch = 3})),
+                 Error);
+    EXPECT_THROW(Loader::open(comm, "/nowhere/at/all", LoaderOptions(OrderOptions{.batch = 2})),
+                 Error);
     comm->barrier();
   });
 }
@@ -275,7 +286,7 @@ TEST(Loader, RanksWithDifferentOptionsAreRefused) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(97).values(50));
   run_ranks(3, 0, [&](const auto& comm) {
-    LoaderOptions options{.batch = 10, .epochs = 1};
+    LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.epochs = 1});
     if (comm->rank() == 2) options.batch = 11;
     try {
       Loader::open(comm, data.path, options);
@@ -293,9 +304,13 @@ TEST(Loader, EpochsAndStagesBeyondAllBoundsAreRefused) {
   const TestData data = build(directory, "data", LmdbBuilder().in_order(2048).values(5));
   const auto comm = self_communicator();
   // The number of samples would wrap to zero: an empty run.
-  EXPECT_THROW(Loader::open(comm, data.path, {.batch = 7, .epochs = std::uint64_t{1} << 53}),
+  EXPECT_THROW(Loader::open(comm, data.path,
+                            LoaderOptions(OrderOptions{.batch = 7},
+                                          RunOptions{.epochs = std::uint64_t{1} << 53})),
                Error);
-  EXPECT_THROW(Loader::open(comm, data.path, {.batch = 7, .stage_bytes = UINT64_MAX - 4095}),
+  EXPECT_THROW(Loader::open(comm, data.path,
+                            LoaderOptions(OrderOptions{.batch = 7},
+                                          ReadOptions{.stage_bytes = UINT64_MAX - 4095})),
                Error);
 }
 
@@ -304,7 +319,8 @@ TEST(Loader, ABatchOutlivesItsLoader) {
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   std::optional<Batch> batch;
   {
-    Loader loader = Loader::open(self_communicator(), data.path, {.batch = 8});
+    Loader loader =
+        Loader::open(self_communicator(), data.path, LoaderOptions(OrderOptions{.batch = 8}));
     batch = loader.next();
   }
   EXPECT_EQ(test::text(batch->samples()[3].value), data.records[3].value);
@@ -313,7 +329,7 @@ TEST(Loader, ABatchOutlivesItsLoader) {
 TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
-  LoaderOptions options{.batch = 8, .coalesce = 1};
+  LoaderOptions options(OrderOptions{.batch = 8, .coalesce = 1});
   options.buffers = 3;
   Loader loader = Loader::open(self_communicator(), data.path, options);
   std::vector<Batch> held;
@@ -330,7 +346,8 @@ TEST(Loader, AnyRankMayStopEarly) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   run_ranks(4, 0, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path, {.batch = 8, .iterations = 100});
+    Loader loader = Loader::open(
+        comm, data.path, LoaderOptions(OrderOptions{.batch = 8}, RunOptions{.iterations = 100}));
     loader.next();
     if (comm->rank() == 1) return;  // not the reader: the others go on
     int batches = 1;
@@ -343,7 +360,7 @@ TEST(Loader, AClosedReaderIsToldToTheOthers) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   run_ranks(2, 0, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path, {.batch = 8});
+    Loader loader = Loader::open(comm, data.path, LoaderOptions(OrderOptions{.batch = 8}));
     if (comm->rank() == 0) return;
     try {
       for (int i = 0; i < 100; ++i) loader.next();
@@ -363,7 +380,8 @@ TEST(LoaderDeathTest, ALoaderThatNobodyClosesDoesNotHoldUpTheExit) {
   const double begin = now_seconds();
   EXPECT_EXIT(
       {
-        forgotten = Loader::open(self_communicator(), data.path, {.batch = 8});
+        forgotten =
+            Loader::open(self_communicator(), data.path, LoaderOptions(OrderOptions{.batch = 8}));
         forgotten->next();
         std::exit(0);
       },

@@ -50,7 +50,7 @@ TEST(LoaderPlacement, ThreadsRunWhereThePlanSays) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 100);
   const int core = available_cores().back();
-  LoaderOptions options{.batch = 4};
+  LoaderOptions options(OrderOptions{.batch = 4});
   options.engine = ReadEngine::pread;
   options.strategy = Strategy::lmm_dio;
   options.decode_threads = 2;
@@ -67,7 +67,7 @@ TEST(LoaderPlacement, ThreadsRunWhereThePlanSays) {
 TEST(LoaderPlacement, ChangesNothingOfWhatIsDelivered) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 100);
-  LoaderOptions options{.batch = 7, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 7}, RunOptions{.epochs = 1});
   const auto expected = samples_of(data, options);
   for (const char* placement : {"partition", "shared"}) {
     options.placement = placement;
@@ -79,7 +79,7 @@ TEST(LoaderPlacement, OfOneRankIsItsOwnMatter) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 100);
   run_ranks(2, 0, [&](const std::shared_ptr<Communicator>& comm) {
-    LoaderOptions options{.batch = 4, .epochs = 1};
+    LoaderOptions options(OrderOptions{.batch = 4}, RunOptions{.epochs = 1});
     options.placement = comm->rank() == 0 ? "partition" : "shared";
     Loader loader = Loader::open(comm, data.path(), data.decoding(options));
     while (loader.next()) {
@@ -90,7 +90,7 @@ TEST(LoaderPlacement, OfOneRankIsItsOwnMatter) {
 TEST(LoaderPlacement, ACoreThatIsNotThereIsAnErrorOfAllRanks) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 10);
-  LoaderOptions options{.batch = 2};
+  LoaderOptions options(OrderOptions{.batch = 2});
   options.placement = "io:60000";
   try {
     Loader::open(self_communicator(), data.path(), options);

@@ -76,7 +76,7 @@ TEST_F(Resume, NoStrategyRepeatsOrLosesWhatAWindowOfOtherRanksHasLeft) {
       SCOPED_TRACE(std::string(to_string(strategy)) + ", " + std::to_string(ranks_per_node));
       times_.clear();
       state_.clear();
-      LoaderOptions options{.batch = 7, .coalesce = kCoalesce};
+      LoaderOptions options(OrderOptions{.batch = 7, .coalesce = kCoalesce});
       options.strategy = strategy;
       options.stage_bytes = std::uint64_t{16} << 20;
       options.roots = ranks_per_node == 1 ? 1 : 2;
@@ -112,7 +112,8 @@ TEST_F(Resume, AnyStopsWithAnyKnobsRepeatAndLoseNothing) {
     for (int left = pick(1, 5); left >= 0; --left) {
       const int ranks = pick(1, 4);
       // Never the batch of the stretch before, whose iterations would count on.
-      LoaderOptions options{.batch = static_cast<std::uint64_t>(2 * pick(ranks, 10) + left % 2)};
+      LoaderOptions options(
+          OrderOptions{.batch = static_cast<std::uint64_t>(2 * pick(ranks, 10) + left % 2)});
       if (state_.empty()) options.coalesce = static_cast<std::uint64_t>(pick(0, 8));
       options.strategy = static_cast<Strategy>(pick(0, 7));
       options.buffers = pick(1, 3);
@@ -137,7 +138,8 @@ TEST_F(Resume, EveryStrategyDeliversEveryEndOfWholeEpochs) {
     for (const OrderEnd end : kEnds) {
       for (const std::uint64_t batch : {7, 96, 350}) {
         const int ranks = 1 + (strategy + static_cast<int>(batch)) % 4;
-        LoaderOptions options{.batch = batch, .coalesce = kCoalesce, .epochs = 2};
+        LoaderOptions options(OrderOptions{.batch = batch, .coalesce = kCoalesce},
+                              RunOptions{.epochs = 2});
         if (end == OrderEnd::drop && batch > 2 * kEntries) options.epochs = 5;
         SCOPED_TRACE(std::to_string(strategy) + ", " + std::string(to_string(end)) + ", " +
                      std::to_string(batch) + ", " + std::to_string(ranks));
@@ -193,7 +195,7 @@ TEST_F(Resume, AnyStopsOfRunsOfWholeEpochsRepeatAndLoseNothing) {
 
 // 120 samples stopped on 4 ranks and continued on 2: once 10 iterations instead of 6.
 TEST_F(Resume, TheRestOfAnEpochHasAsManyIterationsAsItNeeds) {
-  LoaderOptions options{.batch = 20, .coalesce = 8, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 20, .coalesce = 8}, RunOptions{.epochs = 1});
   stretch(4, 0, options, 2);
   options.batch = 10;
   int batches = 0;
@@ -211,7 +213,8 @@ TEST_F(Resume, ARunThatHasEndedHasNothingLeft) {
     for (const OrderEnd end : kEnds) {
       SCOPED_TRACE(std::to_string(strategy) + ", " + std::string(to_string(end)));
       state_.clear();
-      LoaderOptions options{.batch = 30, .coalesce = kCoalesce, .epochs = 1};
+      LoaderOptions options(OrderOptions{.batch = 30, .coalesce = kCoalesce},
+                            RunOptions{.epochs = 1});
       options.strategy = static_cast<Strategy>(strategy);
       options.end = end;
       stretch(2, 0, options);
@@ -224,7 +227,7 @@ TEST_F(Resume, ARunThatHasEndedHasNothingLeft) {
 }
 
 TEST_F(Resume, TheChosenNumberOfIterationsIsKept) {
-  LoaderOptions options{.batch = 7, .iterations = 3};
+  LoaderOptions options(OrderOptions{.batch = 7}, RunOptions{.iterations = 3});
   stretch(2, 0, options);
   EXPECT_GT(resume_options(state_, options, 3).coalesce, 3U) << "stopped inside a window";
   options.iterations = 0;

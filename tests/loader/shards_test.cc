@@ -161,7 +161,7 @@ TEST_F(Shards, AndConnectedRanksGoOnWithWhatTheOtherHasLeft) {
 }
 
 TEST_F(Shards, NameTheirRankInTheWholeRun) {
-  LoaderOptions options{.batch = 8, .shard = {.index = 2, .count = 4}};
+  LoaderOptions options(OrderOptions{.batch = 8}, RunOptions{.shard = {.index = 2, .count = 4}});
   Loader loader = Loader::open(self_communicator(), path_, options);
   EXPECT_THAT(loader.explain(), testing::AllOf(HasSubstr("4 ranks"), HasSubstr("shard 2/4")));
   loader.fail(Error(ErrorKind::cancelled, "enough"));
@@ -169,13 +169,15 @@ TEST_F(Shards, NameTheirRankInTheWholeRun) {
 }
 
 TEST_F(Shards, DoNotChooseHowManyIterationsAreReadTogether) {
-  LoaderOptions options{.batch = 8, .epochs = 1, .shard = {.index = 0, .count = 2}};
+  LoaderOptions options(OrderOptions{.batch = 8},
+                        RunOptions{.epochs = 1, .shard = {.index = 0, .count = 2}});
   const Loader loader = Loader::open(self_communicator(), path_, options);
   EXPECT_EQ(loader.order().coalesce(), 1U);
 }
 
 TEST_F(Shards, DecodedArraysAreThoseOfTheirShare) {
-  LoaderOptions options{.batch = 8, .epochs = 1, .shard = {.index = 1, .count = 4}};
+  LoaderOptions options(OrderOptions{.batch = 8},
+                        RunOptions{.epochs = 1, .shard = {.index = 1, .count = 4}});
   options.stage_bytes = 64 << 10;
   options.codec = "raw";
   options.schema = "x:u8[3000]";
@@ -225,9 +227,15 @@ TEST(ShardOptions, RefuseWhatNeedsTheOthers) {
 TEST(ShardOptions, RefuseNumbersThatNoRunCanHave) {
   EXPECT_THAT(refusal(LoaderOptions::parse("batch=3,shard=1/4")), HasSubstr("4 ranks"));
   EXPECT_THAT(refusal(LoaderOptions::parse("batch=7,shard=1/4"), 2), HasSubstr("8 ranks"));
-  EXPECT_THAT(refusal({.batch = 8, .shard = {.index = 4, .count = 4}}), HasSubstr("shard 4/4"));
-  EXPECT_THAT(refusal({.batch = 8, .shard = {.index = -1, .count = 4}}), HasSubstr("shard -1/4"));
-  EXPECT_THAT(refusal({.batch = 8, .shard = {.index = 0, .count = 0}}), HasSubstr("shard 0/0"));
+  EXPECT_THAT(refusal(LoaderOptions(OrderOptions{.batch = 8},
+                                    RunOptions{.shard = {.index = 4, .count = 4}})),
+              HasSubstr("shard 4/4"));
+  EXPECT_THAT(refusal(LoaderOptions(OrderOptions{.batch = 8},
+                                    RunOptions{.shard = {.index = -1, .count = 4}})),
+              HasSubstr("shard -1/4"));
+  EXPECT_THAT(refusal(LoaderOptions(OrderOptions{.batch = 8},
+                                    RunOptions{.shard = {.index = 0, .count = 0}})),
+              HasSubstr("shard 0/0"));
   EXPECT_THAT(refusal(LoaderOptions::parse("batch=8,shard=0/1000000"), 4096),
               HasSubstr("too many"));
 }

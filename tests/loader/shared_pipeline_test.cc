@@ -147,7 +147,7 @@ TEST(SharedPipeline, DeliversWhatTheOrderSays) {
 }
 
 LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {
-  LoaderOptions options{.batch = batch, .epochs = 3};
+  LoaderOptions options(OrderOptions{.batch = batch}, RunOptions{.epochs = 3});
   options.order = OrderName::in_memory;
   options.ratio = ratio;
   options.group = 5;
@@ -158,7 +158,7 @@ LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {
 TEST(SharedPipeline, HeldDataAreReadOnce) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
-  LoaderOptions listed{.batch = 16, .epochs = 3};
+  LoaderOptions listed(OrderOptions{.batch = 16}, RunOptions{.epochs = 3});
   listed.order = OrderName::listed;
   listed.hold = Hold::memory;
   listed.ids = std::make_shared<const std::vector<std::uint64_t>>(

@@ -57,7 +57,8 @@ class StaggeredRoots : public ::testing::TestWithParam<std::tuple<StaggerBy, int
   }
 
   static LoaderOptions options_of(const Scene& scene) {
-    LoaderOptions options{.batch = kBatch, .coalesce = kCoalesce, .iterations = scene.iterations};
+    LoaderOptions options(OrderOptions{.batch = kBatch, .coalesce = kCoalesce},
+                          RunOptions{.iterations = scene.iterations});
     options.strategy = scene.strategy;
     options.stagger_by = std::get<0>(GetParam());
     options.stagger = std::get<1>(GetParam());

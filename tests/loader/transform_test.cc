@@ -81,7 +81,8 @@ class Collected {
 };
 
 LoaderOptions options_of_round(std::uint64_t round, std::mt19937_64& random, int ranks) {
-  LoaderOptions options{.batch = static_cast<std::uint64_t>(ranks) + random() % 12, .epochs = 2};
+  LoaderOptions options(OrderOptions{.batch = static_cast<std::uint64_t>(ranks) + random() % 12},
+                        RunOptions{.epochs = 2});
   options.order = static_cast<OrderName>(round % 4);
   if (options.order == OrderName::grouped || options.order == OrderName::in_memory) {
     options.group = 1 + random() % 8;
@@ -127,7 +128,7 @@ TEST(LoaderTransform, BytesDependOnSeedEpochAndSampleAlone) {
 TEST(LoaderTransform, DecodingIntoOwnMemoryIsTheSame) {
   const TemporaryFolder folder;
   const Images images(folder.file("images"));
-  LoaderOptions options{.batch = 7, .epochs = 1, .seed = 9};
+  LoaderOptions options(OrderOptions{.batch = 7, .seed = 9}, RunOptions{.epochs = 1});
   options.transform = kSteps;
   Loader loader = Loader::open(self_communicator(), images.path(), options);
   while (const auto batch = loader.next()) {
@@ -149,7 +150,7 @@ TEST(LoaderTransform, ImagesThatDoNotFitNameTheSampleOrAreSkipped) {
   all[20] = of(11, 40);
   all[31] = Bytes(100, std::byte{1});
   const Images images(folder.file("images"), all);
-  LoaderOptions options{.batch = 10, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.epochs = 1});
   options.transform = "crop=12:random";
   options.coalesce = 1;
   run_ranks(2, 0, [&](const auto& comm) {
@@ -181,7 +182,7 @@ TEST(LoaderTransform, WhatNeverFitsIsRefusedAtOpenOnAllRanks) {
   const Images images(folder.file("images"));
   for (const std::string steps : {"resize=8x8,crop=9", "label:flip", "flop"}) {
     run_ranks(2, 0, [&](const auto& comm) {
-      LoaderOptions options{.batch = 4};
+      LoaderOptions options(OrderOptions{.batch = 4});
       options.transform = steps;
       EXPECT_THROW(Loader::open(comm, images.path(), options), Error) << steps;
     });

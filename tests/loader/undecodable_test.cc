@@ -94,7 +94,10 @@ TEST(Undecodable, SevenOfFortySamplesOnOneRankAreLeftOutAndListed) {
   // Rank 2 of 4 has the positions 4 and 5 of each batch of 8: two of its batches stay empty.
   const DecodedData data(folder.file("data"), 40, {4, 5, 12, 20, 21, 28, 37});
   Warnings warnings;
-  const Outcome outcome = run(data, data.decoding({.batch = 8, .coalesce = 1, .epochs = 2}), 4);
+  const Outcome outcome = run(data,
+                              data.decoding(LoaderOptions(OrderOptions{.batch = 8, .coalesce = 1},
+                                                          RunOptions{.epochs = 2})),
+                              4);
   EXPECT_EQ(outcome.iterations[0], 10U);
   expect_all_but_the_bad(data, outcome, 2, 2);
   EXPECT_THAT(warnings.messages(), testing::SizeIs(7)) << "each once, in two epochs";
@@ -105,11 +108,11 @@ TEST(Undecodable, SevenOfFortySamplesOnOneRankAreLeftOutAndListed) {
 
 TEST(Undecodable, AlsoWhereTheyAreOfOneRankInARandomOrder) {
   const TemporaryFolder folder;
-  LoaderOptions options{.batch = 6, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 6}, RunOptions{.epochs = 1});
   options.order = OrderName::grouped;
   options.group = 10;
   options.seed = 4;
-  OrderOptions order{.kind = OrderKind::grouped, .entries = 40, .ranks = 4, .batch = 6, .seed = 4};
+  OrderOptions order{.order = OrderName::grouped, .entries = 40, .ranks = 4, .batch = 6, .seed = 4};
   order.group = 10;
   const EpochOrder epoch(order, 0);
   std::set<std::uint64_t> bad;
@@ -121,7 +124,7 @@ TEST(Undecodable, AlsoWhereTheyAreOfOneRankInARandomOrder) {
 TEST(Undecodable, TwoGroupsOnFourRanksAreRefusedByAllAtOnce) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 40, {3});
-  LoaderOptions options{.batch = 8, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 8}, RunOptions{.epochs = 1});
   options.order = OrderName::grouped;
   options.group = 20;
   std::mutex mutex;
@@ -145,7 +148,8 @@ TEST(Undecodable, NothingButBadSamplesGivesEmptyBatches) {
   std::set<std::uint64_t> all;
   for (std::uint64_t id = 0; id < 24; ++id) all.insert(id);
   const DecodedData data(folder.file("data"), 24, all);
-  const Outcome outcome = run(data, data.decoding({.batch = 8, .epochs = 1}), 1);
+  const Outcome outcome =
+      run(data, data.decoding(LoaderOptions(OrderOptions{.batch = 8}, RunOptions{.epochs = 1})), 1);
   EXPECT_EQ(outcome.iterations[0], 3U);
   expect_all_but_the_bad(data, outcome, 1, 0);
 }
@@ -181,7 +185,7 @@ TEST(Undecodable, TheCodecIsToldByTheFirstSampleThatTellsIt) {
   const std::string path = write_datums(folder.file("data"), 20, {0, 1, 2, 9});
   for (const std::string codec : {"auto", "datum"}) {
     for (const std::string schema : {"", "image:u8[3x4x5],label:i32[]"}) {
-      LoaderOptions options{.batch = 4, .epochs = 1};
+      LoaderOptions options(OrderOptions{.batch = 4}, RunOptions{.epochs = 1});
       options.codec = codec;
       options.schema = schema;
       options.decode = true;
@@ -200,7 +204,7 @@ TEST(Undecodable, TheCodecIsToldByTheFirstSampleThatTellsIt) {
 TEST(Undecodable, WhereNothingDecodesTheMessageIsThatOfTheFirstSample) {
   const TemporaryFolder folder;
   const std::string path = write_datums(folder.file("data"), 3, {0, 1, 2});
-  LoaderOptions options{.batch = 1};
+  LoaderOptions options(OrderOptions{.batch = 1});
   options.codec = "datum";
   options.decode = true;
   options.undecodable = Undecodable::skip;
@@ -216,7 +220,7 @@ TEST(Undecodable, WhereNothingDecodesTheMessageIsThatOfTheFirstSample) {
 TEST(Undecodable, DamagedPagesFailAllTheSame) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 2000);
-  LoaderOptions options = data.decoding({.batch = 8});
+  LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 8}));
   options.undecodable = Undecodable::skip;
   options.order = OrderName::shuffled;
   options.window = 1;

@@ -87,7 +87,7 @@ TEST(EpochOrderBuffer, AlsoInAnEpochThatOtherRanksHaveBegun) {
     const EpochOrder before(options, 2);
     const std::vector<Segment> done{
         {options.ranks, options.batch, random.between(0, before.steps())}};
-    if (options.kind != OrderKind::grouped) options.ranks = static_cast<int>(random.between(1, 8));
+    if (options.order != OrderName::grouped) options.ranks = static_cast<int>(random.between(1, 8));
     options.batch = static_cast<std::uint64_t>(options.ranks) * random.between(1, 6);
     if (!test::is_possible(options)) return;
     const EpochOrder order(options, 2, done);
@@ -112,7 +112,7 @@ TEST(EpochOrderBuffer, NoneIsLargerThanTheMostThatIsExpected) {
     expect_none_larger(begun, most_loaded(options, false));
     const std::vector<Segment> done{
         {options.ranks, options.batch, random.between(0, begun.steps())}};
-    if (options.kind != OrderKind::grouped) options.ranks = static_cast<int>(random.between(1, 8));
+    if (options.order != OrderName::grouped) options.ranks = static_cast<int>(random.between(1, 8));
     options.batch = static_cast<std::uint64_t>(options.ranks) * random.between(1, 6);
     if (!test::is_possible(options)) return;
     expect_none_larger(EpochOrder(options, 1, done), most_loaded(options, true));
@@ -120,7 +120,7 @@ TEST(EpochOrderBuffer, NoneIsLargerThanTheMostThatIsExpected) {
 }
 
 TEST(EpochOrderBuffer, AGroupedEpochReadsEveryGroupOnceWhole) {
-  const OrderOptions options{.kind = OrderKind::grouped,
+  const OrderOptions options{.order = OrderName::grouped,
                              .entries = 1003,
                              .ranks = 3,
                              .batch = 30,
@@ -145,7 +145,7 @@ TEST(EpochOrderBuffer, AGroupedEpochReadsEveryGroupOnceWhole) {
 
 TEST(EpochOrderBuffer, RoundsHoldNoMoreThanTheMemoryRatioAndReadEverySampleOnce) {
   test::for_random_orders(13, 60, [](OrderOptions options, Random&) {
-    if (options.kind != OrderKind::in_memory) return;
+    if (options.order != OrderName::in_memory) return;
     options.end = OrderEnd::exact;
     const EpochOrder order(options, 9);
     std::map<std::uint64_t, std::uint64_t> of_round;
@@ -164,7 +164,7 @@ TEST(EpochOrderBuffer, RoundsHoldNoMoreThanTheMemoryRatioAndReadEverySampleOnce)
 }
 
 TEST(EpochOrderBuffer, ADataSetInMemoryStaysWithTheRanksThatHaveReadIt) {
-  OrderOptions options{.kind = OrderKind::in_memory, .entries = 500, .ranks = 4, .batch = 32};
+  OrderOptions options{.order = OrderName::in_memory, .entries = 500, .ranks = 4, .batch = 32};
   options.end = OrderEnd::wrap;
   const EpochOrder one(options, 0), other(options, 1);
   ASSERT_TRUE(one.resident());
@@ -179,12 +179,12 @@ TEST(EpochOrderBuffer, ADataSetInMemoryStaysWithTheRanksThatHaveReadIt) {
 }
 
 TEST(EpochOrderBuffer, ReuseAcrossRanksReadsNothingTwice) {
-  for (const OrderKind kind : {OrderKind::grouped, OrderKind::shuffled}) {
-    const OrderOptions options{.kind = kind,
+  for (const OrderName kind : {OrderName::grouped, OrderName::shuffled}) {
+    const OrderOptions options{.order = kind,
                                .entries = 960,
                                .ranks = 4,
                                .batch = 16,
-                               .group = kind == OrderKind::grouped ? 24U : 0U,
+                               .group = kind == OrderName::grouped ? 24U : 0U,
                                .reuse = 3,
                                .reuse_scope = ReuseScope::node,
                                .ranks_per_node = 2,

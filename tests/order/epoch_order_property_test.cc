@@ -128,11 +128,11 @@ TEST(EpochOrderProperty, TheSameSeedGivesTheSameOrderAndEveryEpochAnother) {
     options.keep = 1;
     options.end = OrderEnd::exact;
     options.bounds = nullptr;
-    if (options.kind == OrderKind::grouped && options.group == 0) options.group = 3;
+    if (options.order == OrderName::grouped && options.group == 0) options.group = 3;
     const auto first = samples_of(EpochOrder(options, 0));
     EXPECT_EQ(samples_of(EpochOrder(options, 0)), first);
-    if (options.kind == OrderKind::listed && options.reuse == 1) return;
-    if (options.kind == OrderKind::listed && options.list->size() < 100) return;
+    if (options.order == OrderName::listed && options.reuse == 1) return;
+    if (options.order == OrderName::listed && options.ids->size() < 100) return;
     EXPECT_NE(samples_of(EpochOrder(options, 1)), first);
     ++options.seed;
     EXPECT_NE(samples_of(EpochOrder(options, 0)), first);
@@ -140,19 +140,19 @@ TEST(EpochOrderProperty, TheSameSeedGivesTheSameOrderAndEveryEpochAnother) {
 }
 
 TEST(EpochOrderProperty, PrimesOneSampleAndAMillionAreAllCovered) {
-  for (const OrderKind kind : test::kAllKinds) {
+  for (const OrderName kind : test::kAllKinds) {
     for (const std::uint64_t entries : {1, 2, 3, 997, 65'537, 1'000'000}) {
       for (const int ranks : {1, 3, 8}) {
         if (entries == 1'000'000 && ranks != 3)
           continue;  // the rest is covered by the smaller ones
-        OrderOptions options{.kind = kind, .entries = entries, .ranks = ranks, .batch = 64};
-        options.group = kind == OrderKind::grouped ? (entries > 500 ? 37 : 1) : 0;
+        OrderOptions options{.order = kind, .entries = entries, .ranks = ranks, .batch = 64};
+        options.group = kind == OrderName::grouped ? (entries > 500 ? 37 : 1) : 0;
         options.ratio = entries > 500 ? 0.3 : 1;
-        if (kind == OrderKind::grouped && entries < static_cast<std::uint64_t>(ranks)) continue;
-        if (kind == OrderKind::listed) {
+        if (kind == OrderName::grouped && entries < static_cast<std::uint64_t>(ranks)) continue;
+        if (kind == OrderName::listed) {
           std::vector<std::uint64_t> list(entries);
           for (std::uint64_t i = 0; i < entries; ++i) list[i] = entries - 1 - i;
-          options.list = test::numbers(std::move(list));
+          options.ids = test::numbers(std::move(list));
         }
         const EpochOrder order(options, 7);
         std::vector<bool> seen(entries);

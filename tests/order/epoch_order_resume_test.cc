@@ -76,7 +76,7 @@ void expect_whole(const ResumedEpoch& epoch, const OrderOptions& options) {
 TEST(EpochOrderResume, NothingIsRepeatedOrLostWhereverARunStops) {
   test::for_random_orders(21, 200 * test::test_scale(), [](OrderOptions options, Random& random) {
     ResumedEpoch epoch(options, 6);
-    const int most_ranks = options.kind == OrderKind::grouped ? options.ranks : 8;
+    const int most_ranks = options.order == OrderName::grouped ? options.ranks : 8;
     bool ended = epoch.take(random.between(0, epoch.order().steps()));
     for (int i = 0; i < 4 && !ended; ++i) {
       const int ranks = static_cast<int>(random.between(1, static_cast<std::uint64_t>(most_ranks)));
@@ -90,14 +90,14 @@ TEST(EpochOrderResume, NothingIsRepeatedOrLostWhereverARunStops) {
 }
 
 TEST(EpochOrderResume, FourToTwoToThreeToSixRanks) {
-  for (const OrderKind kind : test::kAllKinds) {
+  for (const OrderName kind : test::kAllKinds) {
     for (const std::uint64_t stop : {0, 1, 7, 12}) {
-      OrderOptions options{.kind = kind, .entries = 1009, .ranks = 4, .batch = 24, .seed = 3};
-      options.group = kind == OrderKind::grouped ? 31 : 0;
+      OrderOptions options{.order = kind, .entries = 1009, .ranks = 4, .batch = 24, .seed = 3};
+      options.group = kind == OrderName::grouped ? 31 : 0;
       options.ratio = 0.4;
-      if (kind == OrderKind::listed) {
+      if (kind == OrderName::listed) {
         Random random(4);
-        options.list = test::random_list(random, 1009);
+        options.ids = test::random_list(random, 1009);
       }
       ResumedEpoch epoch(options, 0);
       bool ended = epoch.take(stop);
@@ -136,7 +136,8 @@ TEST(EpochOrderResume, TheSameRanksGoOnIdentically) {
 }
 
 TEST(EpochOrderResume, AnEpochThatIsFinishedIsNotResumed) {
-  const OrderOptions options{.entries = 100, .ranks = 4, .batch = 16, .end = OrderEnd::drop};
+  const OrderOptions options{
+      .order = OrderName::shuffled, .entries = 100, .ranks = 4, .batch = 16, .end = OrderEnd::drop};
   EXPECT_EQ(advance(options, {}, 6), (OrderProgress{.epoch = 1, .done = {}}));
   EXPECT_EQ(advance(options, {}, 15), (OrderProgress{.epoch = 2, .done = {{4, 16, 3}}}));
   EXPECT_EQ(advance(options, {.epoch = 1, .done = {{2, 16, 1}}}, 5),
@@ -145,7 +146,7 @@ TEST(EpochOrderResume, AnEpochThatIsFinishedIsNotResumed) {
 }
 
 TEST(EpochOrderResume, ARankThatJoinsTheLastSamplesGetsNothingAndStaysInStep) {
-  OrderOptions options{.kind = OrderKind::grouped, .entries = 64, .ranks = 2, .batch = 4};
+  OrderOptions options{.order = OrderName::grouped, .entries = 64, .ranks = 2, .batch = 4};
   options.group = 8;
   const OrderProgress progress = advance(options, {}, 15);
   options.ranks = 8;
@@ -156,7 +157,7 @@ TEST(EpochOrderResume, ARankThatJoinsTheLastSamplesGetsNothingAndStaysInStep) {
 }
 
 TEST(EpochOrderResume, NonsenseIsRefused) {
-  const OrderOptions options{.entries = 100, .ranks = 4, .batch = 16};
+  const OrderOptions options{.order = OrderName::shuffled, .entries = 100, .ranks = 4, .batch = 16};
   EXPECT_NO_THROW(EpochOrder(options, 0, {{4, 16, 7}}));
   EXPECT_THROW(EpochOrder(options, 0, {{4, 16, 8}}), Error);
   EXPECT_THROW(EpochOrder(options, 0, {{2, 16, 8}}), Error);

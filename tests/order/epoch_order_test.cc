@@ -39,7 +39,7 @@ Ids ids_of(const EpochOrder& order, int rank) {
 }
 
 OrderOptions grouped(std::uint64_t entries, int ranks, std::uint64_t batch, std::uint64_t group) {
-  return {.kind = OrderKind::grouped,
+  return {.order = OrderName::grouped,
           .entries = entries,
           .ranks = ranks,
           .batch = batch,
@@ -58,10 +58,11 @@ void expect_refused(const OrderOptions& options, const std::string& naming) {
 
 // These numbers must never change: saved runs and other machines rely on them.
 TEST(EpochOrder, IsTheSameOnEveryPlatform) {
-  OrderOptions options{.entries = 12, .ranks = 2, .batch = 4, .seed = 1};
+  OrderOptions options{
+      .order = OrderName::shuffled, .entries = 12, .ranks = 2, .batch = 4, .seed = 1};
   EXPECT_EQ(ids_of(EpochOrder(options, 0), 0), (Ids{3, 6, 0, 1, 10, 4}));
   EXPECT_EQ(ids_of(EpochOrder(grouped(12, 2, 4, 3), 1), 1), (Ids{3, 5, 4, 7, 6, 8}));
-  options.kind = OrderKind::in_memory;
+  options.order = OrderName::in_memory;
   options.ratio = 0.5;
   options.group = 2;
   EXPECT_EQ(ids_of(EpochOrder(options, 2), 0), (Ids{10, 7, 11, 6, 1, 9}));
@@ -87,7 +88,7 @@ TEST(EpochOrder, AGroupIsUsedUpBeforeTheNextOneAndSamplesArePermutedInIt) {
 }
 
 TEST(EpochOrder, NeighboursThatAreKeptFollowEachOther) {
-  OrderOptions options{.entries = 40, .batch = 8};
+  OrderOptions options{.order = OrderName::shuffled, .entries = 40, .batch = 8};
   options.keep = 4;
   const Ids ids = ids_of(EpochOrder(options, 0), 0);
   for (std::size_t i = 0; i < 40; i += 4) {
@@ -96,7 +97,7 @@ TEST(EpochOrder, NeighboursThatAreKeptFollowEachOther) {
 }
 
 TEST(EpochOrder, KeepingNoNumberOfNeighboursKeepsAllInTheOrderOfTheDataSet) {
-  OrderOptions options{.entries = 41, .batch = 8};
+  OrderOptions options{.order = OrderName::shuffled, .entries = 41, .batch = 8};
   options.keep = 0;
   const Ids ids = ids_of(EpochOrder(options, 3), 0);
   for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(ids[i], i);
@@ -109,16 +110,16 @@ TEST(EpochOrder, KeepingNoNumberOfNeighboursKeepsAllInTheOrderOfTheDataSet) {
 // Where a sample comes in one epoch says nothing about where it comes in the next one, or with the
 // next seed.
 TEST(EpochOrder, OrdersOfSuccessiveEpochsAndSeedsAreIndependent) {
-  const auto places = [](OrderKind kind, std::uint64_t seed, std::uint64_t epoch) {
-    OrderOptions options{.kind = kind, .entries = 10'000, .batch = 10, .seed = seed};
-    options.group = kind == OrderKind::shuffled ? 0 : 10;
+  const auto places = [](OrderName kind, std::uint64_t seed, std::uint64_t epoch) {
+    OrderOptions options{.order = kind, .entries = 10'000, .batch = 10, .seed = seed};
+    options.group = kind == OrderName::shuffled ? 0 : 10;
     const Ids ids = ids_of(EpochOrder(options, epoch), 0);
     std::vector<double> result(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) result[ids[i]] = static_cast<double>(i) - 4999.5;
     return result;
   };
-  for (const OrderKind kind : {OrderKind::shuffled, OrderKind::in_memory, OrderKind::grouped}) {
-    const double samples = kind == OrderKind::grouped ? 1000 : 10'000;
+  for (const OrderName kind : {OrderName::shuffled, OrderName::in_memory, OrderName::grouped}) {
+    const double samples = kind == OrderName::grouped ? 1000 : 10'000;
     for (std::uint64_t i = 0; i < 5; ++i) {
       const auto one = places(kind, 7, i);
       for (const auto& other : {places(kind, 7, i + 1), places(kind, 8, i)}) {
@@ -131,7 +132,7 @@ TEST(EpochOrder, OrdersOfSuccessiveEpochsAndSeedsAreIndependent) {
 }
 
 TEST(EpochOrder, ARoundHoldsWholeUnitsAndIsUsedUpBeforeTheNextOne) {
-  OrderOptions options{.kind = OrderKind::in_memory, .entries = 100, .ranks = 4, .batch = 10};
+  OrderOptions options{.order = OrderName::in_memory, .entries = 100, .ranks = 4, .batch = 10};
   options.ratio = 0.2;
   options.group = 5;
   const EpochOrder order(options, 0);
@@ -147,8 +148,8 @@ TEST(EpochOrder, ARoundHoldsWholeUnitsAndIsUsedUpBeforeTheNextOne) {
 }
 
 TEST(EpochOrder, ACallersListIsKeptExactly) {
-  OrderOptions options{.kind = OrderKind::listed, .entries = 10, .ranks = 2, .batch = 4};
-  options.list = numbers({9, 9, 0, 3, 2, 1, 7});
+  OrderOptions options{.order = OrderName::listed, .entries = 10, .ranks = 2, .batch = 4};
+  options.ids = numbers({9, 9, 0, 3, 2, 1, 7});
   const EpochOrder order(options, 5);
   EXPECT_EQ(ids_of(order, 0, 0), (Ids{9, 9}));
   EXPECT_EQ(ids_of(order, 1, 0), (Ids{0, 3}));
@@ -191,9 +192,9 @@ TEST(EpochOrder, ReuseWithinAProcessStaysWithItsRankAndDeliversEachSampleSoOften
 
 TEST(EpochOrder, ManySamplesAreEvaluatedPointByPoint) {
   const std::uint64_t many = (std::uint64_t{1} << 48) - 5;
-  for (const OrderKind kind : {OrderKind::grouped, OrderKind::shuffled, OrderKind::in_memory}) {
-    OrderOptions options{.kind = kind, .entries = many, .ranks = 1000, .batch = 1 << 20};
-    options.group = kind == OrderKind::shuffled ? 0 : 1'000'000;
+  for (const OrderName kind : {OrderName::grouped, OrderName::shuffled, OrderName::in_memory}) {
+    OrderOptions options{.order = kind, .entries = many, .ranks = 1000, .batch = 1 << 20};
+    options.group = kind == OrderName::shuffled ? 0 : 1'000'000;
     options.ratio = 0.1;
     options.end = OrderEnd::wrap;
     const EpochOrder order(options, 3);
@@ -215,7 +216,7 @@ TEST(EpochOrder, ManySamplesAreEvaluatedPointByPoint) {
 }
 
 TEST(EpochOrder, RequestsThatMakeNoSenseAreRefusedWithTheirReason) {
-  OrderOptions options{.entries = 100, .ranks = 4, .batch = 8};
+  OrderOptions options{.order = OrderName::shuffled, .entries = 100, .ranks = 4, .batch = 8};
   options.entries = 0;
   expect_refused(options, "no samples");
   options.entries = std::uint64_t{1} << 49;
@@ -265,7 +266,7 @@ TEST(EpochOrder, GroupsThatCannotBeSharedAreRefused) {
 }
 
 TEST(EpochOrder, MemoryThatHoldsNothingIsRefused) {
-  OrderOptions options{.kind = OrderKind::in_memory, .entries = 100, .ranks = 2, .batch = 8};
+  OrderOptions options{.order = OrderName::in_memory, .entries = 100, .ranks = 2, .batch = 8};
   for (const double ratio : {0.0, -1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     options.ratio = ratio;
     expect_refused(options, "memory ratio");
@@ -282,11 +283,11 @@ TEST(EpochOrder, MemoryThatHoldsNothingIsRefused) {
 }
 
 TEST(EpochOrder, AListWithoutSamplesOrWithWrongOnesIsRefused) {
-  OrderOptions options{.kind = OrderKind::listed, .entries = 10, .ranks = 2, .batch = 8};
+  OrderOptions options{.order = OrderName::listed, .entries = 10, .ranks = 2, .batch = 8};
   expect_refused(options, "empty");
-  options.list = numbers({});
+  options.ids = numbers({});
   expect_refused(options, "empty");
-  options.list = numbers({1, 2, 10});
+  options.ids = numbers({1, 2, 10});
   expect_refused(options, "entry 2 of the list");
 }
 
@@ -298,10 +299,10 @@ TEST(EpochOrder, IdentityTellsOrdersApartButNotTheirRanks) {
   EXPECT_EQ(options.identity(), other.identity());
   other.seed = 9;
   EXPECT_NE(options.identity(), other.identity());
-  OrderOptions listed{.kind = OrderKind::listed, .entries = 10, .batch = 8};
-  listed.list = numbers({1, 2});
+  OrderOptions listed{.order = OrderName::listed, .entries = 10, .batch = 8};
+  listed.ids = numbers({1, 2});
   const std::string one = listed.identity();
-  listed.list = numbers({2, 1});
+  listed.ids = numbers({2, 1});
   EXPECT_NE(listed.identity(), one);
 }
 

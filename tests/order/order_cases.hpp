@@ -60,9 +60,9 @@ inline bool is_possible(const OrderOptions& options) {
 }
 
 /// An order that validates on `ranks` ranks, over small numbers, where the odd cases are.
-inline OrderOptions random_order(Random& random, OrderKind kind, int ranks, bool reuse) {
+inline OrderOptions random_order(Random& random, OrderName kind, int ranks, bool reuse) {
   OrderOptions options;
-  options.kind = kind;
+  options.order = kind;
   options.ranks = ranks;
   const auto p = static_cast<std::uint64_t>(ranks);
   options.batch = random.between(p, p + 20);
@@ -78,8 +78,8 @@ inline OrderOptions random_order(Random& random, OrderKind kind, int ranks, bool
         random.one_of({ReuseScope::process, ReuseScope::node, ReuseScope::global});
     options.ranks_per_node = static_cast<int>(random.between(0, 3));
   }
-  if (kind == OrderKind::listed) options.list = random_list(random, options.entries);
-  if (kind == OrderKind::grouped) {
+  if (kind == OrderName::listed) options.ids = random_list(random, options.entries);
+  if (kind == OrderName::grouped) {
     options.entries = std::max(options.entries, p);
     options.group = random.between(1, options.entries / p);
     if (reuse && options.reuse_scope != ReuseScope::process) {
@@ -90,7 +90,7 @@ inline OrderOptions random_order(Random& random, OrderKind kind, int ranks, bool
       while (options.bounds->size() <= p);
     }
   }
-  if (kind == OrderKind::in_memory) {
+  if (kind == OrderName::in_memory) {
     if (reuse) options.reuse_scope = ReuseScope::global;
     options.entries = std::max<std::uint64_t>(options.entries, 10);
     // At least one unit fits in memory.
@@ -103,7 +103,7 @@ inline OrderOptions random_order(Random& random, OrderKind kind, int ranks, bool
       if (is_possible(files)) options = files;
     }
   }
-  const std::uint64_t samples = options.list ? options.list->size() : options.entries;
+  const std::uint64_t samples = options.ids ? options.ids->size() : options.entries;
   if (options.end == OrderEnd::drop && samples < 2 * options.batch) options.end = OrderEnd::exact;
   if (!is_possible(options)) options.end = OrderEnd::wrap;
   return options;
@@ -114,8 +114,8 @@ using Counts = std::map<std::uint64_t, std::uint64_t>;
 
 inline Counts wanted(const OrderOptions& options) {
   Counts counts;
-  if (options.list) {
-    for (const std::uint64_t sample : *options.list) counts[sample] += options.reuse;
+  if (options.ids) {
+    for (const std::uint64_t sample : *options.ids) counts[sample] += options.reuse;
   } else {
     for (std::uint64_t i = 0; i < options.entries; ++i) counts[i] = options.reuse;
   }
@@ -162,15 +162,15 @@ inline bool within(const Counts& part, const Counts& whole) {
   });
 }
 
-inline constexpr OrderKind kAllKinds[] = {OrderKind::grouped, OrderKind::shuffled,
-                                          OrderKind::in_memory, OrderKind::listed};
+inline constexpr OrderName kAllKinds[] = {OrderName::grouped, OrderName::shuffled,
+                                          OrderName::in_memory, OrderName::listed};
 
 /// Calls `check` with `count` random orders of every kind, half of them with reuse.
 template <typename Check>
 void for_random_orders(std::uint64_t seed, int count, Check check) {
   Random random(seed);
   for (int i = 0; i < count; ++i) {
-    for (const OrderKind kind : kAllKinds) {
+    for (const OrderName kind : kAllKinds) {
       if (testing::Test::HasFailure()) return;
       const int ranks = static_cast<int>(random.between(1, 8));
       const OrderOptions options = random_order(random, kind, ranks, i % 2 == 1);

@@ -12,7 +12,7 @@ namespace {
 
 TEST(OrderCost, AGroupedEpochAsksOnceAGroupAndExchangesNothing) {
   const OrderOptions options{
-      .kind = OrderKind::grouped, .entries = 10'000, .ranks = 4, .batch = 40, .group = 100};
+      .order = OrderName::grouped, .entries = 10'000, .ranks = 4, .batch = 40, .group = 100};
   const OrderCost cost = cost_of(EpochOrder(options, 0));
   EXPECT_TRUE(cost.counted);
   EXPECT_EQ(cost.requests, 100U);
@@ -23,7 +23,7 @@ TEST(OrderCost, AGroupedEpochAsksOnceAGroupAndExchangesNothing) {
 }
 
 TEST(OrderCost, InMemoryThreeOfFourSamplesComeFromOtherRanksAndHalfFromOtherNodes) {
-  OrderOptions options{.kind = OrderKind::in_memory, .entries = 20'000, .ranks = 4, .batch = 40};
+  OrderOptions options{.order = OrderName::in_memory, .entries = 20'000, .ranks = 4, .batch = 40};
   options.ranks_per_node = 2;
   const OrderCost all = cost_of(EpochOrder(options, 0));
   EXPECT_EQ(all.requests, 4U) << "one a rank";
@@ -39,7 +39,7 @@ TEST(OrderCost, InMemoryThreeOfFourSamplesComeFromOtherRanksAndHalfFromOtherNode
 
 TEST(OrderCost, ReuseReadsOnceAndDeliversOften) {
   OrderOptions options{
-      .kind = OrderKind::grouped, .entries = 9'600, .ranks = 4, .batch = 40, .group = 100};
+      .order = OrderName::grouped, .entries = 9'600, .ranks = 4, .batch = 40, .group = 100};
   options.reuse = 4;
   options.reuse_scope = ReuseScope::global;
   const OrderCost cost = cost_of(EpochOrder(options, 0));
@@ -50,9 +50,9 @@ TEST(OrderCost, ReuseReadsOnceAndDeliversOften) {
 
 // Too many samples to count: near to what counting gives for fewer.
 TEST(OrderCost, IsExpectedWhereItIsNotCounted) {
-  for (const OrderKind kind : {OrderKind::grouped, OrderKind::shuffled, OrderKind::in_memory}) {
-    OrderOptions options{.kind = kind, .entries = 100'000, .ranks = 4, .batch = 64};
-    options.group = kind == OrderKind::shuffled ? 0 : 100;
+  for (const OrderName kind : {OrderName::grouped, OrderName::shuffled, OrderName::in_memory}) {
+    OrderOptions options{.order = kind, .entries = 100'000, .ranks = 4, .batch = 64};
+    options.group = kind == OrderName::shuffled ? 0 : 100;
     options.ratio = 0.5;
     options.ranks_per_node = 2;
     const OrderCost counted = cost_of(EpochOrder(options, 0));
@@ -65,7 +65,7 @@ TEST(OrderCost, IsExpectedWhereItIsNotCounted) {
     };
     near(counted.requests * 1000, expected.requests);
     near(counted.samples_read * 1000, expected.samples_read);
-    near(counted.samples_held * (kind == OrderKind::in_memory ? 1000 : 1), expected.samples_held);
+    near(counted.samples_held * (kind == OrderName::in_memory ? 1000 : 1), expected.samples_held);
     near(counted.samples_exchanged * 1000, expected.samples_exchanged);
     near(counted.between_nodes * 1000, expected.between_nodes);
   }

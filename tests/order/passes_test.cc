@@ -14,11 +14,11 @@ namespace {
 
 using test::Random;
 
-constexpr OrderKind kKinds[] = {OrderKind::grouped, OrderKind::shuffled, OrderKind::in_memory,
-                                OrderKind::listed};
+constexpr OrderName kKinds[] = {OrderName::grouped, OrderName::shuffled, OrderName::in_memory,
+                                OrderName::listed};
 
 /// Any order with reuse whose batches are single samples of one rank.
-OrderOptions sample_by_sample(Random& random, OrderKind kind) {
+OrderOptions sample_by_sample(Random& random, OrderName kind) {
   OrderOptions options = test::random_order(random, kind, 1, true);
   options.batch = 1;
   options.end = OrderEnd::exact;
@@ -65,7 +65,7 @@ TEST(Passes, AreKeptByThoseWhoTakeOver) {
 }
 
 TEST(Passes, ThoseWhoRunOutStayInTheirLast) {
-  OrderOptions options{.kind = OrderKind::grouped, .entries = 30, .ranks = 3, .batch = 3};
+  OrderOptions options{.order = OrderName::grouped, .entries = 30, .ranks = 3, .batch = 3};
   options.group = 10;
   options.reuse = 2;
   const EpochOrder order(options, 0);

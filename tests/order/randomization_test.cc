@@ -18,20 +18,20 @@ namespace {
 double percent(const OrderOptions& options) { return 100 * *randomization_level(options); }
 
 OrderOptions in_memory(std::uint64_t entries, double ratio, std::uint64_t group = 0) {
-  OrderOptions options{.kind = OrderKind::in_memory, .entries = entries, .batch = 8};
+  OrderOptions options{.order = OrderName::in_memory, .entries = entries, .batch = 8};
   options.ratio = ratio;
   options.group = group;
   return options;
 }
 
 OrderOptions kept(std::uint64_t entries, std::uint64_t keep) {
-  OrderOptions options{.entries = entries, .batch = 8};
+  OrderOptions options{.order = OrderName::shuffled, .entries = entries, .batch = 8};
   options.keep = keep;
   return options;
 }
 
 OrderOptions grouped(std::uint64_t entries, std::uint64_t group, int ranks) {
-  return {.kind = OrderKind::grouped,
+  return {.order = OrderName::grouped,
           .entries = entries,
           .ranks = ranks,
           .batch = static_cast<std::uint64_t>(ranks),
@@ -154,8 +154,8 @@ TEST(MeasuredOrder, ReuseComesBackWithinWhatIsInMemory) {
 }
 
 TEST(MeasuredOrder, ACallersListIsMeasuredAsItIs) {
-  OrderOptions options{.kind = OrderKind::listed, .entries = 5, .batch = 2};
-  options.list = test::numbers({0, 1, 2, 3, 4});
+  OrderOptions options{.order = OrderName::listed, .entries = 5, .batch = 2};
+  options.ids = test::numbers({0, 1, 2, 3, 4});
   EXPECT_FALSE(randomization_level(options));
   EXPECT_FALSE(epochs_limit(options));
   const MeasuredOrder measured = measure_order(EpochOrder(options, 0));

@@ -63,7 +63,7 @@ TEST(SampleSets, LittleMemoryMakesMoreReadsAndNoOtherSamples) {
   // Chunks as large stored as decoded, all of which a window needs.
   const Hdf5Recipe stored{.name = "x", .shape = {200}, .chunk = {50, 200}, .deflate = 0};
   const DrawData data = hdf5_data(folder, "d", {kPlain, stored}, {300});
-  LoaderOptions options{.batch = 10, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.epochs = 1});
   options.order = OrderName::shuffled;
   options.window = 20;
   options.gap_bytes = 0;
@@ -84,7 +84,7 @@ TEST(SampleSets, ASampleThatFitsNoMemorySaysWhatToDo) {
                 {{.name = "x", .shape = {1000}, .chunk = {100, 1000}, .deflate = 1},
                  {.name = "y", .shape = {2}}},
                 {200});
-  LoaderOptions options{.batch = 1, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 1}, RunOptions{.epochs = 1});
   options.stage_bytes = 64 << 10;
   options.coalesce = 1;
   try {
@@ -101,7 +101,7 @@ TEST(SampleSets, AGroupedEpochReadsEachFieldOfAGroupOnce) {
   const DrawData data = hdf5_data(
       folder, "d", {{.name = "x", .shape = {400}, .native = true}, {.name = "y", .shape = {200}}},
       {1000});
-  LoaderOptions options{.batch = 20, .epochs = 2};
+  LoaderOptions options(OrderOptions{.batch = 20}, RunOptions{.epochs = 2});
   options.order = OrderName::grouped;
   options.group = 50;
   Loader loader = Loader::open(self_communicator(), data.path(), options);
@@ -114,7 +114,7 @@ TEST(SampleSets, AGroupedEpochReadsEachFieldOfAGroupOnce) {
 TEST(SampleSets, AGroupedEpochDecodesEachChunkOnce) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kZipped, kSplit}, {1003});
-  LoaderOptions options{.batch = 20, .epochs = 3};
+  LoaderOptions options(OrderOptions{.batch = 20}, RunOptions{.epochs = 3});
   options.order = OrderName::grouped;
   options.group = 160;  // of both fields' chunks a multiple
   Loader loader = Loader::open(self_communicator(), data.path(), options);
@@ -128,7 +128,7 @@ TEST(SampleSets, AGroupedEpochDecodesEachChunkOnce) {
 TEST(SampleSets, FilesAreTheGroupsWhereNoSizeIsGiven) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kNative}, {31, 0, 14, 55, 20});
-  LoaderOptions options{.batch = 6, .epochs = 2};
+  LoaderOptions options(OrderOptions{.batch = 6}, RunOptions{.epochs = 2});
   options.order = OrderName::grouped;
   OrderOptions order = data.order(options, 2);
   order.bounds = std::make_shared<const std::vector<std::uint64_t>>(
@@ -144,7 +144,7 @@ TEST(SampleSets, MoreFilesThanMayBeOpenAreReadAllTheSame) {
   const DrawData data =
       hdf5_data(folder, "d", {kNative, kZipped}, std::vector<std::uint64_t>(200, 3));
   for (const ReadEngine engine : {ReadEngine::pread, ReadEngine::uring}) {
-    LoaderOptions options{.batch = 25, .epochs = 1};
+    LoaderOptions options(OrderOptions{.batch = 25}, RunOptions{.epochs = 1});
     options.order = OrderName::shuffled;
     options.engine = engine;
     Loader loader = Loader::open(self_communicator(), data.path(), options);
@@ -158,7 +158,7 @@ TEST(SampleSets, MoreFilesThanMayBeOpenAreReadAllTheSame) {
 TEST(SampleSets, BatchesDecodeIntoOneArrayAField) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kPlain, kZipped}, {100});
-  LoaderOptions options{.batch = 10, .epochs = 1};
+  LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.epochs = 1});
   Loader loader = Loader::open(self_communicator(), data.path(), options);
   EXPECT_EQ(to_string(loader.schema()), "a:u16[7],d:u16[6x4]");
   const auto batch = loader.next();
@@ -175,7 +175,7 @@ TEST(SampleSets, ARunGoesOnWhereItHasStopped) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kPlain, kZipped}, {120, 31});
   for (const OrderName order : {OrderName::strided, OrderName::grouped, OrderName::shuffled}) {
-    LoaderOptions options{.batch = 7, .epochs = 2};
+    LoaderOptions options(OrderOptions{.batch = 7}, RunOptions{.epochs = 2});
     options.order = order;
     if (order == OrderName::grouped) options.group = 20;
     expect_resumed(data.path(), options);
@@ -186,7 +186,8 @@ TEST(SampleSets, ThePlanSaysWhatIsReadInEveryOrder) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kNative}, {200});
   for (const OrderName order : {OrderName::strided, OrderName::grouped, OrderName::shuffled}) {
-    LoaderOptions options{.batch = 10, .coalesce = order == OrderName::strided ? 3U : 0U};
+    LoaderOptions options(
+        OrderOptions{.batch = 10, .coalesce = order == OrderName::strided ? 3U : 0U});
     options.epochs = 1;
     options.order = order;
     options.explain = true;
@@ -199,6 +200,21 @@ TEST(SampleSets, ThePlanSaysWhatIsReadInEveryOrder) {
     EXPECT_THAT(loader.plan(true), HasSubstr("\"expected_amplification\":1.0"));
     EXPECT_THAT(loader.explain(), HasSubstr("hdf5"));
   }
+}
+
+TEST(SampleSets, AShuffledEpochOfWhichNothingMovesIsReadLikeASequentialOne) {
+  TemporaryFolder folder;
+  const std::string path = folder.file("records.bin");
+  std::ofstream(path, std::ios::binary) << std::string(200 * 8000, 'x');
+  const auto plan = [&](std::uint64_t keep) {
+    LoaderOptions options(DataOptions{.format = "raw", .record_bytes = 8000, .schema = "x:u8[100]"},
+                          OrderOptions{.order = OrderName::shuffled, .batch = 10, .keep = keep},
+                          RunOptions{.epochs = 1, .explain = true});
+    return Loader::open(self_communicator(), path, options).plan(true);
+  };
+  EXPECT_THAT(plan(0), HasSubstr("\"reads\":1,"));
+  EXPECT_THAT(plan(200), HasSubstr("\"reads\":1,"));
+  EXPECT_THAT(plan(1), testing::Not(HasSubstr("\"reads\":1,")));
 }
 
 /// The message with which all of `ranks` fail to open; each within 5 s.
@@ -220,7 +236,7 @@ std::string refusal(const std::string& path, const LoaderOptions& options, int r
 TEST(SampleSets, WhatCannotBeIsRefusedOnAllRanks) {
   TemporaryFolder folder;
   const DrawData data = hdf5_data(folder, "d", {kNative, kZipped}, {100});
-  const LoaderOptions plain{.batch = 9, .epochs = 1};
+  const LoaderOptions plain(OrderOptions{.batch = 9}, RunOptions{.epochs = 1});
   const auto with = [&](const std::string& text) {
     LoaderOptions options = LoaderOptions::parse(text);
     options.batch = 9;
@@ -249,7 +265,8 @@ TEST(SampleSets, FieldsWithUnequalRowsAreRefusedOnAllRanks) {
       .add({.name = "x", .shape = {10, 2}})
       .add({.name = "y", .shape = {11, 2}})
       .build(folder.file("d.h5"));
-  EXPECT_THAT(refusal(folder.file("d.h5"), {.batch = 9}), HasSubstr("10 rows"));
+  EXPECT_THAT(refusal(folder.file("d.h5"), LoaderOptions(OrderOptions{.batch = 9})),
+              HasSubstr("10 rows"));
 }
 
 /// What all ranks fail with when `change` happens to the file behind the first iteration.
@@ -288,7 +305,7 @@ TEST(SampleSets, AFileThatChangesWhileOpenFailsOnAllRanks) {
       for (const auto change : {grow, cut, garble}) {
         TemporaryFolder folder;
         const DrawData data = hdf5_data(folder, "d", {kNative, kZipped}, {600});
-        LoaderOptions options{.batch = 9};
+        LoaderOptions options(OrderOptions{.batch = 9});
         options.order = order;
         options.window = 1;
         options.engine = engine;
@@ -318,7 +335,8 @@ TEST(SampleSets, ADamagedChunkNamesItsSampleOnAllRanks) {
   }
   std::vector<std::string> messages(2);
   run_ranks(2, 0, [&](const auto& comm) {
-    Loader loader = Loader::open(comm, data.path(), {.batch = 10, .epochs = 1});
+    Loader loader = Loader::open(comm, data.path(),
+                                 LoaderOptions(OrderOptions{.batch = 10}, RunOptions{.epochs = 1}));
     try {
       while (loader.next()) {
       }
@@ -335,7 +353,7 @@ TEST(SampleSets, MayBeDroppedAtAnyMoment) {
   const DrawData data = hdf5_data(folder, "d", {kNative, kZipped}, {500, 300});
   const double begin = now_seconds();
   for (int batches = 0; batches < 10; ++batches) {
-    LoaderOptions options{.batch = 12};
+    LoaderOptions options(OrderOptions{.batch = 12});
     options.order = batches % 2 == 0 ? OrderName::grouped : OrderName::strided;
     options.group = batches % 2 == 0 ? 50 : 0;
     options.engine = kEngines[static_cast<std::size_t>(batches) % std::size(kEngines)];

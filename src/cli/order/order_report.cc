@@ -105,15 +105,15 @@ std::string amount(const OrderReport& report, std::uint64_t samples) {
 }
 
 std::string parameters(const OrderOptions& options) {
-  std::string text{to_string(options.kind)};
-  if (options.kind == OrderKind::shuffled && options.keep != 1) {
+  std::string text{to_string(options.order)};
+  if (options.order == OrderName::shuffled && options.keep != 1) {
     text += fmt::format(", {} neighbours kept together",
                         options.keep == 0 ? "all" : human_count(options.keep));
   }
-  if (options.kind == OrderKind::in_memory) {
+  if (options.order == OrderName::in_memory) {
     text += fmt::format(", {} of the data set in memory", options.ratio);
   }
-  if (options.kind != OrderKind::shuffled && options.group > 0) {
+  if (options.order != OrderName::shuffled && options.group > 0) {
     text += fmt::format(", groups of {}", human_count(options.group));
   }
   if (options.reuse > 1) {
@@ -238,7 +238,7 @@ void print_report(const OrderReport& report) {
   print_randomness(report);
   print_row("iterations",
             fmt::format("{} an epoch; the end ({}): {} dropped, {} repeated",
-                        human_count(report.order.steps()), to_string(options.end),
+                        human_count(report.order.steps()), to_string(options.order_end()),
                         human_count(report.order.dropped()), human_count(report.order.repeated())));
   print_reading(report);
   print_reuse(report);

@@ -103,7 +103,7 @@ class DataSetStore final : public SampleStore {
 std::unique_ptr<SampleStore> open_data_set_store(const std::string& dataset,
                                                  const LoaderOptions& options,
                                                  const std::string& format) {
-  FormatOptions how = format_options(options);
+  FormatOptions how = format_options(options, options.engine);
   how.format = format;
   auto data = open_data_set(dataset, how);
   tell_notes(data->facts());

@@ -99,19 +99,9 @@ class Sawtooth : public testing::Test {
   /// What rates() has to be, worked out from the order alone.
   static std::vector<double> expected_rates(int ranks, const TrainOptions& options) {
     const LoaderOptions& loader = options.loader;
-    OrderOptions order{.kind = loader.order == OrderName::grouped     ? OrderKind::grouped
-                               : loader.order == OrderName::in_memory ? OrderKind::in_memory
-                                                                      : OrderKind::shuffled,
-                       .entries = kSamples,
-                       .ranks = ranks,
-                       .batch = loader.batch,
-                       .seed = loader.seed,
-                       .end = loader.order_end()};
-    order.group = loader.group;
-    order.ratio = loader.ratio;
-    order.reuse = loader.reuse;
-    order.reuse_scope = loader.reuse_scope;
-    order.window = loader.window;
+    OrderOptions order = loader;
+    order.entries = kSamples;
+    order.ranks = ranks;
     std::vector<double> taken;
     for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
       const EpochOrder one(order, epoch);
