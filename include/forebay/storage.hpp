@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace forebay {
 
@@ -32,6 +34,14 @@ struct FileFingerprint {
   std::uint64_t inode = 0;
   std::int64_t modified_ns = 0;
   bool operator==(const FileFingerprint&) const = default;
+};
+
+class File;
+
+/// A file of its own, and an offset in it.
+struct FilePlace {
+  std::shared_ptr<const File> file;
+  std::uint64_t offset = 0;
 };
 
 class File {
@@ -53,14 +63,52 @@ class File {
   virtual void check() const = 0;
   virtual FileFingerprint fingerprint() const = 0;
   virtual FileCounters counters() const = 0;
+
+  // What engines may use beyond that. The defaults are right for any storage.
+
+  /// For system calls that this class does not make, open as long as this object; -1: there is
+  /// none.
+  virtual int descriptor() const { return -1; }
+  /// Whether the bytes are on a device of this node, or in its memory.
+  virtual bool is_local() const { return false; }
+  /// Advice: whether reads to come go forward, so that more may be read than they ask for.
+  virtual void read_ahead(bool /*forward*/) const noexcept {}
+  /// Whose bytes an offset means, where this file stands for others; no file: its own.
+  virtual FilePlace place(std::uint64_t offset) const {
+    return {.file = nullptr, .offset = offset};
+  }
+  /// Whether the file at every place has a descriptor.
+  virtual bool has_descriptors() const { return descriptor() >= 0; }
+  /// Whether the file at every place is mapped.
+  virtual bool is_mapped() const { return !map().empty() || size() == 0; }
 };
+
+/// A kind of storage, a row of a table: what opens "SCHEME://NAME", for all that takes a path.
+struct Storage {
+  std::string scheme;       ///< a small letter, then small letters, digits, '+', '-', '.'
+  std::string description;  ///< "bytes in memory": for messages
+  /// `name` is what stands behind "://", as it stands there. Safe to call from many threads. Throws
+  /// not_found, io, usage, unsupported.
+  std::function<std::shared_ptr<const File>(const std::string& name, Engine engine)> open;
+  /// Whether open() would find a file; empty: by opening it.
+  std::function<bool(const std::string& name)> has = {};
+  /// Its files can be mapped (Engine::mmap).
+  bool maps = false;
+  /// Its code may never return: so it is called by threads that can be left behind.
+  bool may_hang = false;
+};
+
+/// The kinds of storage that this process has: those of Forebay, then what was added. Thread-safe.
+std::vector<Storage> storages();
+/// Adds one, until the process ends. Throws usage for a scheme that is none, or taken. Thread-safe.
+void add_storage(Storage storage);
 
 /// Opens `path` read-only, taking no lock. A path may be a URL:
 ///
 ///   file://PATH    the file PATH, as without "file://"
 ///   mem://NAME     bytes that keep_in_memory() was given in this process
 ///   mem:///PATH    the file /PATH, read into memory whole; once, while anybody has it open
-///   SCHEME://NAME  what the plug-in for SCHEME opens (forebay/storage_plugin.h, docs/storage.md)
+///   SCHEME://NAME  what the Storage or the plug-in for SCHEME opens (docs/storage.md)
 ///
 /// Nothing in a URL is escaped. A file whose name looks like a URL is called "./NAME".
 /// The mmap engine falls back to nothing: where a file system refuses to map, the Error names the

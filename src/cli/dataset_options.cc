@@ -7,7 +7,7 @@
 #include "format/registry.hpp"
 #include "program/flags.hpp"
 #include "read/data_set_access.hpp"
-#include "storage/url.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 namespace {
@@ -60,7 +60,7 @@ std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options) {
 }
 
 Engine usable_engine(const std::string& path, Engine engine) {
-  return is_foreign(path) && !path.starts_with("mem://") ? Engine::pread : engine;
+  return can_map(path) ? engine : Engine::pread;
 }
 
 lmdb::Database open_dataset(const DatasetOptions& options) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "forebay/error.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 
 namespace forebay {

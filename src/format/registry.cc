@@ -14,6 +14,7 @@
 #include "format/raw/open_raw.hpp"
 #include "format/tar/tar.hpp"
 #include "storage/file_pool.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 
 namespace forebay {

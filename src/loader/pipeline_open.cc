@@ -19,7 +19,7 @@
 #include "loader/strided_pipeline.hpp"
 #include "read/open_access.hpp"
 #include "read/root_peers.hpp"
-#include "storage/plugin_registry.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 
 namespace forebay {

@@ -83,7 +83,7 @@ DataFacts DataSetAccess::facts() const {
   const bool in_file = known.values == DataSetFacts::Values::in_file;
   DataFacts facts{.entries = known.entries,
                   .stored_bytes = std::max(known.value_bytes, in_file ? data_->stored_bytes() : 0),
-                  .local = on_local_device(*resolve(data_->whole(), 0).file),
+                  .local = resolve(data_->whole(), 0).file->is_local(),
                   .assembled = !in_file,
                   .files = {},
                   .parts = known.parts,

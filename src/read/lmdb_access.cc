@@ -10,7 +10,7 @@
 #include "read/scattered_index.hpp"
 #include "read/walk_reader.hpp"
 #include "storage/page_cache_filler.hpp"
-#include "storage/plugin_registry.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 
@@ -55,7 +55,7 @@ void LmdbAccess::open(ReadSetup& setup, std::stop_token stop, Peers&) {
 DataFacts LmdbAccess::facts() const {
   return {.entries = source_->entries(),
           .stored_bytes = source_->stored_bytes(),
-          .local = database_ != nullptr && on_local_device(*database_->snapshot().shared_file()),
+          .local = database_ != nullptr && database_->snapshot().shared_file()->is_local(),
           .assembled = false,
           .files = {},
           .parts = {},
@@ -112,7 +112,7 @@ std::shared_ptr<const MmapFile> LmdbAccess::map_beside() const {
   const bool ours = options_.strategy == Strategy::automatic &&
                     options_.engine == ReadEngine::automatic && !options_.direct;
   const auto& file = database_->snapshot().shared_file();
-  if (!ours || !on_local_device(*file)) return nullptr;
+  if (!ours || file->descriptor() < 0 || !file->is_local()) return nullptr;
   try {
     auto mapped = std::make_shared<MmapFile>(file->path());
     const auto was = file->fingerprint(), is = mapped->fingerprint();

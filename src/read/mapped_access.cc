@@ -9,8 +9,8 @@
 #include "format/codec/parts_codec.hpp"
 #include "read/extent_reader.hpp"
 #include "storage/joined_file.hpp"
-#include "storage/plugin_registry.hpp"
 #include "storage/shifted_reader.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 
@@ -34,7 +34,7 @@ DataFacts MappedAccess::facts() const {
   const convention::Convention& convention = set_->convention();
   DataFacts facts{.entries = set_->samples(),
                   .stored_bytes = set_->stored_bytes(),
-                  .local = on_local_device(*resolve(set_->whole(), 0).file),
+                  .local = resolve(set_->whole(), 0).file->is_local(),
                   .assembled = false,
                   .files = convention.bounds(),
                   .parts = convention.part_names(),

@@ -107,10 +107,6 @@ struct EngineChoice {
   std::string reason;
 };
 
-/// Whether the file is on a device of this node (or in its memory), as far as its file system
-/// tells.
-bool on_local_device(const File& file);
-
 /// Chooses between uring and pread by what the system offers and by the file system; both can be
 /// used on a file opened with any engine. On local devices a few threads copy faster out of the
 /// page cache than io_uring's workers do (docs/results/engines.md); `scattered` reads of a device

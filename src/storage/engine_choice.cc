@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <string_view>
 
 #include "forebay/log.hpp"
 #include "storage/file_error.hpp"
-#include "storage/plugin.hpp"
-#include "storage/pread_file.hpp"
 
 namespace forebay {
 namespace {
@@ -19,23 +15,12 @@ void say_once(const std::string& refusal) {
   if (!said.exchange(true)) log_message(LogLevel::info, refusal + "; reading by pread instead");
 }
 
-constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",    "zfs",
-                                       "vfat", "overlay", "squashfs", "iso9660", "tmpfs"};
-
 }  // namespace
 
-bool on_local_device(const File& file) {
-  if (dynamic_cast<const PluginFile*>(&file) != nullptr) return false;  // who knows
-  const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
-  return on_disk == nullptr ||
-         std::ranges::find(kLocal, file_system_name(on_disk->fd())) != std::end(kLocal);
-}
-
 EngineChoice choose_engine(const File& file, bool scattered, const UringProbe& probe) {
-  const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
-  if (on_disk == nullptr) return {Engine::pread, "the bytes are not on a file system"};
-  const std::string system = file_system_name(on_disk->fd());
-  const bool local = on_local_device(file);
+  if (file.descriptor() < 0) return {Engine::pread, "the bytes are not on a file system"};
+  const std::string system = file_system_name(file.descriptor());
+  const bool local = file.is_local();
   const bool deep = scattered && system != "tmpfs";
   if (local && !deep) return {Engine::pread, fmt::format("{} is local", system)};
   if (const int error = probe(); error != 0) {

@@ -35,6 +35,7 @@ class FailingFile final : public File {
   void check() const override;
   FileFingerprint fingerprint() const override;
   FileCounters counters() const override { return inner_->counters(); }
+  bool is_local() const override { return inner_->is_local(); }
 
  private:
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();

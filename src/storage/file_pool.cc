@@ -24,9 +24,11 @@ std::shared_ptr<const File> FilePool::open(const std::string& path) {
 }
 
 PooledFile::PooledFile(std::string path, std::shared_ptr<FilePool> pool)
-    : path_(std::move(path)),
-      pool_(std::move(pool)),
-      at_first_(pool_->open(path_)->fingerprint()) {}
+    : path_(std::move(path)), pool_(std::move(pool)) {
+  const auto file = pool_->open(path_);
+  at_first_ = file->fingerprint();
+  has_descriptor_ = file->has_descriptors();
+}
 
 std::shared_ptr<const File> PooledFile::open() const {
   auto file = pool_->open(path_);

@@ -52,11 +52,14 @@ class PooledFile final : public File {
   FileFingerprint fingerprint() const override { return open()->fingerprint(); }
   /// Not kept: a file that is closed forgets what was read of it.
   FileCounters counters() const override { return {}; }
+  FilePlace place(std::uint64_t offset) const override { return {open(), offset}; }
+  bool has_descriptors() const override { return has_descriptor_; }
 
  private:
   std::string path_;
   std::shared_ptr<FilePool> pool_;
   FileFingerprint at_first_;
+  bool has_descriptor_ = false;
 };
 
 }  // namespace forebay

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "forebay/error.hpp"
-#include "storage/file_pool.hpp"
 
 namespace forebay {
 namespace {
@@ -28,14 +27,15 @@ JoinedFile::JoinedFile(std::string name, std::vector<std::shared_ptr<const File>
   }
 }
 
-std::size_t JoinedFile::part_at(std::uint64_t offset) const {
+FilePlace JoinedFile::place(std::uint64_t offset) const {
   const auto after = std::upper_bound(begins_.begin(), begins_.end() - 1, offset);
-  return static_cast<std::size_t>(after - begins_.begin()) - 1;
+  const auto part = static_cast<std::size_t>(after - begins_.begin()) - 1;
+  return {.file = parts_[part], .offset = offset - begins_[part]};
 }
 
 void JoinedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  const std::size_t part = part_at(offset);
-  parts_[part]->read(offset - begins_[part], out);
+  const FilePlace at = place(offset);
+  at.file->read(at.offset, out);
 }
 
 void JoinedFile::check() const {
@@ -63,15 +63,25 @@ FileCounters JoinedFile::counters() const {
   return all;
 }
 
+void JoinedFile::read_ahead(bool forward) const noexcept {
+  for (const auto& part : parts_) part->read_ahead(forward);
+}
+
+bool JoinedFile::has_descriptors() const {
+  return std::ranges::all_of(parts_, [](const auto& part) { return part->has_descriptors(); });
+}
+
+bool JoinedFile::is_mapped() const {
+  return std::ranges::all_of(parts_, [](const auto& part) { return part->is_mapped(); });
+}
+
 FilePlace resolve(const std::shared_ptr<const File>& file, std::uint64_t offset) {
-  if (const auto* joined = dynamic_cast<const JoinedFile*>(file.get())) {
-    const std::size_t part = joined->part_at(offset);
-    return resolve(joined->parts()[part], offset - joined->begin(part));
+  FilePlace at{.file = file, .offset = offset};
+  while (true) {
+    FilePlace inner = at.file->place(at.offset);
+    if (!inner.file) return at;
+    at = std::move(inner);
   }
-  if (const auto* pooled = dynamic_cast<const PooledFile*>(file.get())) {
-    return {pooled->open(), offset};
-  }
-  return {file, offset};
 }
 
 }  // namespace forebay

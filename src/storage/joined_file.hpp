@@ -21,10 +21,8 @@ class JoinedFile final : public File {
   /// `name` stands for all of them. Throws usage when they are too large together.
   JoinedFile(std::string name, std::vector<std::shared_ptr<const File>> parts);
 
-  const std::vector<std::shared_ptr<const File>>& parts() const { return parts_; }
   /// Where `part` begins.
   std::uint64_t begin(std::size_t part) const { return begins_[part]; }
-  std::size_t part_at(std::uint64_t offset) const;
 
   const std::string& path() const override { return name_; }
   std::uint64_t size() const override { return begins_.back(); }
@@ -33,6 +31,10 @@ class JoinedFile final : public File {
   void check() const override;
   FileFingerprint fingerprint() const override;
   FileCounters counters() const override;
+  void read_ahead(bool forward) const noexcept override;
+  FilePlace place(std::uint64_t offset) const override;
+  bool has_descriptors() const override;
+  bool is_mapped() const override;
 
  private:
   std::string name_;
@@ -40,13 +42,8 @@ class JoinedFile final : public File {
   std::vector<std::uint64_t> begins_;  // of each part, and the end of all
 };
 
-/// A file of its own, open, and an offset in it.
-struct FilePlace {
-  std::shared_ptr<const File> file;
-  std::uint64_t offset = 0;
-};
-
 /// What `offset` of `file` means where files are joined or pooled (file_pool.hpp); else just that.
+/// The file that it names is open.
 FilePlace resolve(const std::shared_ptr<const File>& file, std::uint64_t offset);
 
 }  // namespace forebay

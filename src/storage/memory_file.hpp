@@ -26,6 +26,7 @@ class MemoryFile final : public File {
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
   /// Memory has no inode: the content itself tells two files apart. Worked out once.
   FileFingerprint fingerprint() const override;
+  bool is_local() const override { return true; }
 
  private:
   std::string name_;

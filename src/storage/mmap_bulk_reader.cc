@@ -9,24 +9,12 @@
 #include "storage/request_splitter.hpp"
 
 namespace forebay {
-namespace {
-
-void require_mapping(const File& file) {
-  if (!file.map().empty() || file.size() == 0) return;
-  throw Error(ErrorKind::unsupported, "this file was opened without a mapping",
-              "open it with '--engine mmap', or read it by '--engine pread'",
-              Where{.file = file.path()});
-}
-
-}  // namespace
 
 MmapBulkReader::MmapBulkReader(std::shared_ptr<const File> file) : file_(std::move(file)) {
-  const auto* joined = dynamic_cast<const JoinedFile*>(file_.get());
-  if (joined == nullptr) {
-    require_mapping(*file_);
-  } else {
-    for (const auto& part : joined->parts()) require_mapping(*part);
-  }
+  if (file_->is_mapped()) return;
+  throw Error(ErrorKind::unsupported, "this file was opened without a mapping",
+              "open it with '--engine mmap', or read it by '--engine pread'",
+              Where{.file = file_->path()});
 }
 
 void MmapBulkReader::start(std::span<const ReadRequest> requests) {

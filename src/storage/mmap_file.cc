@@ -37,7 +37,9 @@ Mapping::~Mapping() {
 }
 
 MmapFile::MmapFile(std::string path)
-    : PreadFile(std::move(path)), mapping_(fd(), size(), this->path()), guard_(mapping_.bytes()) {
+    : PreadFile(std::move(path)),
+      mapping_(descriptor(), size(), this->path()),
+      guard_(mapping_.bytes()) {
   read_ahead(true);
 }
 

@@ -3,9 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "storage/joined_file.hpp"
-#include "storage/pread_file.hpp"
-
 namespace forebay {
 namespace {
 
@@ -30,20 +27,16 @@ struct Pages {
 
 bool in_page_cache(const File& file, std::uint64_t offset, std::uint64_t length) noexcept {
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto* on_disk = dynamic_cast<const PreadFile*>(&file);
-  if (on_disk == nullptr || length == 0) return length == 0;
+  const int descriptor = file.descriptor();
+  if (descriptor < 0 || length == 0) return length == 0;
   const Range range{.offset = offset, .length = length};
   Pages pages{};
-  if (::syscall(kCachestat, on_disk->fd(), &range, &pages, 0U) != 0) return false;
+  if (::syscall(kCachestat, descriptor, &range, &pages, 0U) != 0) return false;
   return pages.cached >= (offset + length - 1) / page - offset / page + 1;
 }
 
 void expect_reads(const File& file, Reads where) noexcept {
-  if (const auto* joined = dynamic_cast<const JoinedFile*>(&file)) {
-    for (const auto& part : joined->parts()) expect_reads(*part, where);
-  } else if (const auto* on_disk = dynamic_cast<const PreadFile*>(&file)) {
-    on_disk->read_ahead(where == Reads::forward);
-  }
+  file.read_ahead(where == Reads::forward);
 }
 
 }  // namespace forebay

@@ -71,7 +71,7 @@ void PageCacheFiller::ask_ahead(std::uint64_t brought) {
   while (!pieces_.empty() && asked_ < brought + kAheadBytes) {
     const ReadPiece piece = pieces_.next();
     // No more than advice: what it does not bring comes when it is waited for.
-    static_cast<void>(::posix_fadvise(file_->fd(), static_cast<off_t>(piece.offset),
+    static_cast<void>(::posix_fadvise(file_->descriptor(), static_cast<off_t>(piece.offset),
                                       static_cast<off_t>(piece.into.size()), POSIX_FADV_WILLNEED));
     asked_ += piece.into.size();
     ++counters_.requests;

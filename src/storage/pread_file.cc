@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "storage/file_error.hpp"
@@ -16,6 +17,8 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
+constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",    "zfs",
+                                       "vfat", "overlay", "squashfs", "iso9660", "tmpfs"};
 
 struct stat status_of(int fd, const std::string& path) {
   struct stat status {};
@@ -59,14 +62,19 @@ PreadFile::PreadFile(std::string path) : path_(std::move(path)), descriptor_(pat
 }
 
 // No more than advice: where it is refused, reading is as it was.
-void PreadFile::read_ahead(bool on) const noexcept {
-  static_cast<void>(::posix_fadvise(fd(), 0, 0, on ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM));
+void PreadFile::read_ahead(bool forward) const noexcept {
+  const int advice = forward ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM;
+  static_cast<void>(::posix_fadvise(descriptor(), 0, 0, advice));
+}
+
+bool PreadFile::is_local() const {
+  return std::ranges::find(kLocal, file_system_name(descriptor())) != std::end(kLocal);
 }
 
 std::uint64_t PreadFile::size() const {
-  const struct stat status = status_of(fd(), path_);
+  const struct stat status = status_of(descriptor(), path_);
   if (!S_ISBLK(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
-  const off_t end = ::lseek(fd(), 0, SEEK_END);  // a block device reports no st_size
+  const off_t end = ::lseek(descriptor(), 0, SEEK_END);  // a block device reports no st_size
   if (end < 0) throw open_error(path_, errno);
   return static_cast<std::uint64_t>(end);
 }
@@ -76,7 +84,7 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     throw end_of_file_error(path_, offset, out.size(), size());
   }
   const auto pread_call = [this](std::byte* bytes, std::size_t count, std::uint64_t at) {
-    return ::pread(fd(), bytes, count, static_cast<off_t>(at));
+    return ::pread(descriptor(), bytes, count, static_cast<off_t>(at));
   };
   const ReadResult result = read_fully(offset, out, pread_call);
   requests_.fetch_add(result.requests, std::memory_order_relaxed);
@@ -89,7 +97,7 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 FileFingerprint PreadFile::fingerprint() const {
-  const struct stat status = status_of(fd(), path_);
+  const struct stat status = status_of(descriptor(), path_);
   const std::int64_t seconds = status.st_mtim.tv_sec;
   return {.size = size(),
           .device = status.st_dev,

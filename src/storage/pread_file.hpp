@@ -38,13 +38,13 @@ class PreadFile : public File {
   FileFingerprint fingerprint() const override;
   FileCounters counters() const override;
 
-  /// Whether the system may read on behind what is asked for. Off at first: read-ahead leaves marks
-  /// on pages of the page cache, and whoever reads a marked page later, at whatever place and
-  /// with whatever advice, sets off the next one of up to megabytes. Thread-safe.
-  void read_ahead(bool on) const noexcept;
-
-  /// For system calls that this class does not make; open as long as this object lives.
-  int fd() const { return descriptor_.get(); }
+  int descriptor() const override { return descriptor_.get(); }
+  /// As far as its file system tells.
+  bool is_local() const override;
+  /// Off at first: read-ahead leaves marks on pages of the page cache, and whoever reads a marked
+  /// page later, at whatever place and with whatever advice, sets off the next one of up to
+  /// megabytes.
+  void read_ahead(bool forward) const noexcept override;
 
  private:
   std::string path_;

@@ -27,10 +27,8 @@
 #include "forebay/error.hpp"
 #include "storage/direct_file.hpp"
 #include "storage/file_error.hpp"
-#include "storage/file_pool.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/no_answer.hpp"
-#include "storage/pread_file.hpp"
 #include "storage/request_splitter.hpp"
 #include "storage/uring_ring.hpp"
 
@@ -52,7 +50,7 @@ constexpr int kMaxRepeats = 1000;
 
 class UringBulkReader final : public BulkReader {
  public:
-  /// `file` is a PreadFile, or such files joined.
+  /// `file` has descriptors.
   UringBulkReader(std::shared_ptr<const File> file, const BulkOptions& options);
 
   ~UringBulkReader() override { cancel(); }
@@ -106,13 +104,13 @@ UringBulkReader::UringBulkReader(std::shared_ptr<const File> file, const BulkOpt
   if (options_.depth == 0) options_.depth = options_.scattered ? kScatteredDepth : kDefaultDepth;
   options_.depth = std::min(options_.depth, kMaxDepth);
   if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
-  const auto* alone = dynamic_cast<const PreadFile*>(file_.get());
-  if (options_.direct && alone != nullptr) direct_.open(alone->fd(), alone->path());
+  const int alone = file_->descriptor();
+  if (options_.direct && alone >= 0) direct_.open(alone, file_->path());
   slots_.resize(options_.depth);
   for (std::size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
   ring_.emplace(options_.depth);
-  if (alone == nullptr) return;
-  const int descriptors[] = {alone->fd(), direct_.get()};
+  if (alone < 0) return;
+  const int descriptors[] = {alone, direct_.get()};
   files_are_registered_ =
       ring_->register_files(std::span(descriptors).first(direct_.usable() ? 2 : 1));
 }
@@ -185,8 +183,7 @@ void UringBulkReader::prepare(std::size_t slot) {
   piece.direct = piece.direct && direct_.usable();
   io_uring_sqe& entry = ring_->entry();
   const FilePlace place = resolve(file_, piece.offset);
-  const int descriptor =
-      piece.direct ? direct_.get() : static_cast<const PreadFile&>(*place.file).fd();
+  const int descriptor = piece.direct ? direct_.get() : place.file->descriptor();
   ::io_uring_prep_read(&entry, files_are_registered_ ? int{piece.direct} : descriptor,
                        piece.into.data(), static_cast<unsigned>(piece.into.size()), place.offset);
   if (files_are_registered_) entry.flags |= IOSQE_FIXED_FILE;
@@ -319,21 +316,12 @@ std::string UringBulkReader::describe() const {
                      direct_.usable() ? ", past the page cache" : "");
 }
 
-bool is_on_disk(const File& file) {
-  const auto* joined = dynamic_cast<const JoinedFile*>(&file);
-  if (joined == nullptr) {
-    return dynamic_cast<const PreadFile*>(&file) != nullptr ||
-           dynamic_cast<const PooledFile*>(&file) != nullptr;
-  }
-  return std::ranges::all_of(joined->parts(), [](const auto& part) { return is_on_disk(*part); });
-}
-
 }  // namespace
 
 std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file,
                                               const BulkOptions& options, const UringProbe& probe) {
   const Where where{.file = file->path()};
-  if (!is_on_disk(*file)) {
+  if (!file->has_descriptors()) {
     throw Error(ErrorKind::unsupported, "io_uring reads files of the operating system only",
                 "use '--engine pread'", where);
   }

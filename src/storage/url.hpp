@@ -27,12 +27,4 @@ std::string without_file_scheme(const std::string& text);
 /// Whether `text` names no file of the operating system: a URL of another scheme than "file".
 bool is_foreign(std::string_view text);
 
-/// The scheme of the plug-in that serves `text`, or the first of several files in it that one
-/// serves: "file", "mem" and plain paths need none. Empty: none.
-std::string plugin_scheme(std::string_view text);
-
-/// Whether open_file() would find a file (on the operating system: anything) there. Throws io, and
-/// not_found for a scheme that nobody serves.
-bool storage_has(const std::string& text);
-
 }  // namespace forebay

@@ -152,14 +152,14 @@ TEST_F(BulkFailureTest, ChoiceOfTheEngineNamesTheFileSystem) {
   test::write_bytes(folder.file("data"), bytes_);
   const auto here = open_file(folder.file("data"), Engine::mmap);
   const EngineChoice choice = choose_engine(*here, false, works);
-  EXPECT_EQ(choice.engine, on_local_device(*here) ? Engine::pread : Engine::uring);
-  if (on_local_device(*here) && choice.reason.find("tmpfs") == std::string::npos) {
+  EXPECT_EQ(choice.engine, here->is_local() ? Engine::pread : Engine::uring);
+  if (here->is_local() && choice.reason.find("tmpfs") == std::string::npos) {
     EXPECT_EQ(choose_engine(*here, true, works).engine, Engine::uring) << "scattered";
     const auto refused = [] { return EPERM; };
     EXPECT_EQ(choose_engine(*here, true, refused).engine, Engine::pread);
   }
   const auto elsewhere = open_file("/proc/self/mem", Engine::pread);
-  EXPECT_FALSE(on_local_device(*elsewhere));
+  EXPECT_FALSE(elsewhere->is_local());
   EXPECT_EQ(choose_engine(*elsewhere, false, works).engine, Engine::uring);
   EXPECT_THAT(choose_engine(*elsewhere, false, works).reason, HasSubstr("proc"));
 }

@@ -12,6 +12,7 @@
 #include "forebay/storage.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/plugin.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 #include "tests/support/error_from.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -105,7 +106,7 @@ TEST_F(Plugin, IsNotReadByEnginesThatNeedTheOperatingSystem) {
     EXPECT_THAT(error.what(), HasSubstr("--engine pread"));
   }
   EXPECT_EQ(choose_engine(*open("fine")).engine, Engine::pread);
-  EXPECT_FALSE(on_local_device(*open("fine")));
+  EXPECT_FALSE(open("fine")->is_local());
 }
 
 TEST_F(Plugin, SaysWhereTheFileEnds) {

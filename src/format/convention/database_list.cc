@@ -6,6 +6,7 @@
 
 #include "forebay/error.hpp"
 #include "format/dataset_files.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 
 namespace forebay::convention {

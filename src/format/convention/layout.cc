@@ -8,7 +8,7 @@
 
 #include "forebay/error.hpp"
 #include "format/convention/key_words.hpp"
-#include "storage/url.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay::convention {
 namespace {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "forebay/error.hpp"
+#include "storage/storages.hpp"
 #include "storage/url.hpp"
 
 namespace forebay::lmdb {

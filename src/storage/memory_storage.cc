@@ -1,5 +1,9 @@
-#include "storage/memory_url.hpp"
-
+// What "mem://..." names: bytes that this process was given, and files that are read into memory
+// whole.
+//
+// The names belong to the process, because a path is all that a data set is named by. A file is
+// shared by all that have it open (ranks as threads among them), as long as it stays the same on
+// its file system: then it is read once.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -71,9 +75,7 @@ MemoryBytes given(const std::string& name) {
   return found == names.given.end() ? nullptr : found->second;
 }
 
-}  // namespace
-
-std::shared_ptr<const File> open_memory(const std::string& rest) {
+std::shared_ptr<const File> open_memory(const std::string& rest, Engine) {
   auto bytes = is_path(rest) ? loaded_once(rest) : given(rest);
   if (!bytes) {
     throw Error(ErrorKind::not_found, "this process has no bytes of that name in memory",
@@ -86,6 +88,16 @@ std::shared_ptr<const File> open_memory(const std::string& rest) {
 bool memory_has(const std::string& rest) {
   std::error_code ignored;
   return is_path(rest) ? std::filesystem::is_regular_file(rest, ignored) : given(rest) != nullptr;
+}
+
+}  // namespace
+
+Storage memory_storage() {
+  return {.scheme = "mem",
+          .description = "bytes in memory",
+          .open = open_memory,
+          .has = memory_has,
+          .maps = true};
 }
 
 void keep_in_memory(const std::string& name, std::span<const std::byte> bytes) {
