@@ -24,7 +24,6 @@ void read_all(const DataSet& data) {
   reader.read(ids);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    require(!data.key(i).empty());
     for (std::size_t p = 0; p < data.facts().part_count(); ++p) bytes += reader.part(i, p).size();
   }
   require(bytes <= data.facts().value_bytes);

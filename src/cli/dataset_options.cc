@@ -52,10 +52,11 @@ bool is_sample_set(const DatasetOptions& options) {
   return !(format == "auto" ? recognise_files(options.path) : format).empty();
 }
 
-std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options) {
+std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust) {
   FormatOptions how = format_options(options.files, options.files.engine);
   how.engine = usable_engine(options.path, options.engine);
   how.schema = options.codec.schema;
+  how.keeps = trust;
   return open_data_set(options.path, how);
 }
 

@@ -153,7 +153,7 @@ void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) 
 }
 
 void inspect_samples(const DatasetOptions& dataset, const InspectSamplesOptions& options) {
-  const auto data = open_sample_set(dataset);
+  const auto data = open_sample_set(dataset, true);
   if (!options.dump.empty()) {
     return dump(*data, usable_engine(dataset.path, dataset.engine), options);
   }

@@ -129,7 +129,7 @@ void print_outcome(const DataSet& data, const Outcome& outcome) {
 }  // namespace
 
 void verify_samples(const DatasetOptions& dataset, std::uint64_t max_faults) {
-  const auto data = open_sample_set(dataset);
+  const auto data = open_sample_set(dataset, false);
   const Outcome outcome = check_all(*data, dataset.engine, max_faults);
   if (dataset.json) {
     print_json(to_json(*data, outcome));

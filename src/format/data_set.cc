@@ -109,12 +109,11 @@ std::string DataSet::digest_of(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
 
-std::string DataSet::ends_digest(std::span<const std::byte> more) const {
+std::string ends_digest(std::span<const std::shared_ptr<const File>> files,
+                        const std::function<void(const ByteSink&)>& more) {
   Digest digest;
-  for (std::size_t file = 0; file < files_.size(); ++file) {
-    digest.add_ends(*files_[file], at_open_[file].size);
-  }
-  digest.add(more);
+  for (const auto& file : files) digest.add_ends(*file, file->size());
+  more([&](std::span<const std::byte> bytes) { digest.add(bytes); });
   return fmt::format("{:016x}", digest.value());
 }
 

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -96,6 +97,11 @@ class Plan {
   virtual std::span<const std::byte> part(std::size_t position, std::size_t part,
                                           const FileBytes& bytes,
                                           std::span<const std::byte> scratch) const = 0;
+  /// What the sample at `position` is called; as part().
+  virtual std::span<const std::byte> key(std::size_t /*position*/,
+                                         const FileBytes& /*bytes*/) const {
+    return {};
+  }
 
  protected:
   explicit Plan(std::size_t size) : size_(size) {}
@@ -157,6 +163,11 @@ struct DataSetFacts {
 /// The open files of a data set, in the order of its samples.
 using DataFiles = std::vector<std::shared_ptr<const File>>;
 
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+/// Of the first and last bytes of every file as they are now, and of what `more` hands over.
+std::string ends_digest(std::span<const std::shared_ptr<const File>> files,
+                        const std::function<void(const ByteSink&)>& more);
+
 class DataSet {
  public:
   virtual ~DataSet() = default;
@@ -179,8 +190,9 @@ class DataSet {
 
   /// What `ids` need, in any order and with repeats. Throws usage for an id that does not exist.
   virtual std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const = 0;
-  /// What a sample that exists is called; empty unless facts().named. Lives as long as this.
-  virtual std::span<const std::byte> key(std::uint64_t /*id*/) const { return {}; }
+  /// Hands over what all samples are called, in order; nothing unless facts().named.
+  using KeySink = std::function<void(std::uint64_t id, std::span<const std::byte> key)>;
+  virtual void keys(const KeySink& /*sink*/) const {}
   /// Of all plans.
   virtual DecodeCounters counters() const { return {}; }
 
@@ -190,8 +202,10 @@ class DataSet {
   void require_ids(std::span<const std::uint64_t> ids) const;
   std::uint64_t bytes_at_open(std::uint32_t file) const { return at_open_[file].size; }
   static std::string digest_of(std::span<const std::byte> bytes);
-  /// Of the first and last bytes of every file as they are now, and of `more`.
-  std::string ends_digest(std::span<const std::byte> more) const;
+  /// As the function below.
+  std::string ends_digest(std::span<const std::byte> more) const {
+    return forebay::ends_digest(files_, [&](const ByteSink& sink) { sink(more); });
+  }
 
   DataSetFacts facts_;
 

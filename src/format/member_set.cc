@@ -19,8 +19,13 @@ constexpr std::size_t kMostParts = 64;
 constexpr std::array<std::string_view, 7> kNumbers = {"cls",   "cls2", "class", "count",
                                                       "index", "inx",  "id"};
 
-std::string shown_key(const MemberIndex& index, std::uint64_t sample) {
-  return shown_name(index.key(sample));
+// Those of torchvision.datasets.folder.IMG_EXTENSIONS.
+constexpr std::array<std::string_view, 9> kImages = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
+                                                     ".pgm", ".tif",  ".tiff", ".webp"};
+char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+void add_bytes(std::uint64_t& sum, std::uint64_t bytes) {
+  sum += std::min(bytes, UINT64_MAX - sum);
 }
 
 }  // namespace
@@ -31,15 +36,24 @@ std::optional<MemberName> split_member_name(std::string_view name) {
   const std::size_t dot = name.find('.', base);
   if (dot == std::string_view::npos || dot == base || dot + 1 == name.size()) return std::nullopt;
   MemberName split{.sample = name.substr(0, dot), .part = std::string(name.substr(dot + 1))};
-  for (char& c : split.part) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  std::ranges::transform(split.part, split.part.begin(), small);
   return split;
 }
 
+bool is_image_name(std::string_view name) {
+  const std::size_t base = name.rfind('/') + 1;
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot <= base) return false;
+  std::string extension(name.substr(dot));
+  std::ranges::transform(extension, extension.begin(), small);
+  return std::ranges::find(kImages, extension) != kImages.end();
+}
+
 void FoundMembers::begin_sample(std::string_view key) {
-  found_.keys += key;
-  found_.keys_end.push_back(found_.keys.size());
+  found_.table.begin_sample(key);
+  found_.key_bytes += key.size();
+  key_ = key;
+  has_.clear();
 }
 
 void FoundMembers::note(std::string text) {
@@ -47,26 +61,47 @@ void FoundMembers::note(std::string text) {
   if (found_.notes.size() < kMostNotes) found_.notes.push_back(std::move(text));
 }
 
-std::size_t FoundMembers::part_number(std::string_view name) {
-  const auto [at, is_new] = numbers_.try_emplace(std::string(name), names_.size());
-  if (is_new) {
-    names_.emplace_back(name);
-    counts_.push_back(0);
-  }
+void FoundMembers::set_coding(const MemberCoding* coding) {
+  found_.coding = coding;
+  found_.table = MemberTable(coding != nullptr);
+}
+
+void FoundMembers::set_digest(std::span<const std::shared_ptr<const File>> files) {
+  found_.digest = ends_digest(files, [&](const ByteSink& sink) {
+    MemberRows rows(found_.table);
+    for (std::uint64_t sample = 0; sample < samples(); ++sample) {
+      sink(std::as_bytes(std::span(rows.at(sample).key)));
+    }
+  });
+}
+
+std::uint32_t FoundMembers::part_number(std::string_view name) {
+  const auto number = static_cast<std::uint32_t>(found_.found.size());
+  const auto [at, is_new] = numbers_.try_emplace(std::string(name), number);
+  if (is_new) found_.found.push_back({.name = std::string(name)});
   return at->second;
 }
 
-void FoundMembers::add(std::string_view part, const Member& member) {
-  const std::size_t number = part_number(part);
-  const std::uint64_t sample = samples() - 1;
-  for (auto at = members_.rbegin(); at != members_.rend() && at->sample == sample; ++at) {
-    if (at->part != number) continue;
+void FoundMembers::add(std::string_view name, const Member& member, const CodedPart& coded) {
+  const std::uint32_t number = part_number(name);
+  if (std::ranges::find(has_, number) != has_.end()) {
     throw Error(ErrorKind::corrupt,
-                fmt::format("'{}' has '{}' twice", shown_key(found_, sample), shown_name(part)),
+                fmt::format("'{}' has '{}' twice", shown_name(key_), shown_name(name)),
                 "give each member a name of its own");
   }
-  ++counts_[number];
-  members_.push_back({.sample = sample, .part = number, .member = member});
+  has_.push_back(number);
+  found_.table.add({.part = number, .member = member, .coded = coded});
+  MemberIndex::Part& part = found_.found[number];
+  const bool in_memory = member.file == Member::kInMemory;
+  const bool is_coded = found_.coding != nullptr && !in_memory;
+  ++part.samples;
+  if (in_memory) ++part.in_memory;
+  if (is_coded && !coded.in_place) ++part.coded;
+  add_bytes(part.bytes, is_coded ? coded.bytes : member.bytes);
+  if (in_memory || found_.whole_files) return;
+  if (found_.ends.size() <= member.file) found_.ends.resize(member.file + std::size_t{1});
+  std::uint64_t& end = found_.ends[member.file];
+  end = std::max(end, member.offset + std::min(member.bytes, UINT64_MAX - member.offset));
 }
 
 void FoundMembers::add_in_memory(std::string_view part, std::string_view content) {
@@ -74,7 +109,6 @@ void FoundMembers::add_in_memory(std::string_view part, std::string_view content
       .offset = found_.memory.size(), .bytes = content.size(), .file = Member::kInMemory};
   found_.memory += content;
   add(part, member);
-  in_memory_.insert(members_.back().part);
 }
 
 void FoundMembers::end_file() {
@@ -82,14 +116,82 @@ void FoundMembers::end_file() {
   first_of_file_ = samples();
 }
 
-std::vector<std::size_t> FoundMembers::common_parts(const std::string& text) {
-  std::vector<std::size_t> common;
+void FoundMembers::append(const FoundMembers& others) {
+  MemberRows rows(others.found_.table);
+  std::uint64_t sample = 0;
+  for (const std::uint64_t samples : others.found_.of_files) {
+    for (const std::uint64_t end = sample + samples; sample < end; ++sample) {
+      const MemberRow& row = rows.at(sample);
+      begin_sample(row.key);
+      for (const FoundPart& part : row.parts) {
+        add(others.found_.found.at(part.part).name, part.member, part.coded);
+      }
+    }
+    end_file();
+  }
+  for (const std::string& text : others.found_.notes) note(text);
+}
+
+void FoundMembers::write(ByteWriter& out) const {
+  const auto text = [&](const std::string& one) { out.block(std::as_bytes(std::span(one))); };
+  text(found_.digest);
+  out.varint(found_.key_bytes);
+  out.varint(found_.found.size());
+  for (const MemberIndex::Part& part : found_.found) {
+    text(part.name);
+    out.varint(part.samples);
+    out.varint(part.bytes);
+  }
+  for (const auto* numbers : {&found_.ends, &found_.of_files}) {
+    out.varint(numbers->size());
+    for (const std::uint64_t number : *numbers) out.varint(number);
+  }
+  out.varint(found_.notes.size());
+  for (const std::string& note : found_.notes) text(note);
+  found_.table.write(out);
+}
+
+FoundMembers FoundMembers::read(ByteReader& in, std::uint64_t files) {
+  const auto text = [&] {
+    const auto bytes = in.block();
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  FoundMembers all;
+  MemberIndex& found = all.found_;
+  found.digest = text();
+  found.key_bytes = in.varint();
+  for (std::uint64_t left = in.varint(in.rest().size()); left > 0; --left) {
+    MemberIndex::Part& part = found.found.emplace_back();
+    part.name = text();
+    part.samples = in.varint();
+    part.bytes = in.varint();
+    all.numbers_.emplace(part.name, static_cast<std::uint32_t>(found.found.size() - 1));
+  }
+  for (auto* numbers : {&found.ends, &found.of_files}) {
+    numbers->resize(in.varint(std::min<std::uint64_t>(files, in.rest().size())));
+    for (std::uint64_t& number : *numbers) number = in.varint();
+  }
+  for (std::uint64_t left = in.varint(in.rest().size()); left > 0; --left) all.note(text());
+  found.table = MemberTable::read(in);
+  in.end();
+  std::uint64_t rest = all.samples();
+  for (const std::uint64_t samples : found.of_files) {
+    if (samples > rest) throw Error(ErrorKind::corrupt, "its files have more samples than it has");
+    rest -= samples;
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> FoundMembers::common_parts(const std::string& text) {
+  std::vector<std::uint32_t> common;
   std::vector<std::string> others;
-  for (std::size_t p = 0; p < names_.size(); ++p) {
-    if (counts_[p] == samples()) {
+  for (std::uint32_t p = 0; p < found_.found.size(); ++p) {
+    const MemberIndex::Part& part = found_.found[p];
+    if (part.samples == samples()) {
       common.push_back(p);
     } else {
-      others.push_back(fmt::format("{} ({} of {})", shown_name(names_[p]), counts_[p], samples()));
+      others.push_back(
+          fmt::format("{} ({} of {})", shown_name(part.name), part.samples, samples()));
     }
   }
   if (common.empty()) {
@@ -105,50 +207,50 @@ std::vector<std::size_t> FoundMembers::common_parts(const std::string& text) {
   return common;
 }
 
-std::size_t FoundMembers::chosen_part(const FieldChoice& choice, const std::string& text) const {
+std::uint32_t FoundMembers::chosen_part(const FieldChoice& choice, const std::string& text) const {
   const auto at = numbers_.find(choice.stored);
   if (at == numbers_.end()) {
+    std::vector<std::string> names;
+    for (const MemberIndex::Part& part : found_.found) names.push_back(part.name);
     throw Error(ErrorKind::not_found, fmt::format("there is no part '{}'", choice.stored),
-                fmt::format("there are {}", fmt::join(names_, ", ")), {.file = text});
+                fmt::format("there are {}", fmt::join(names, ", ")), {.file = text});
   }
-  if (counts_[at->second] == samples()) return at->second;
+  const std::uint64_t have = found_.found[at->second].samples;
+  if (have == samples()) return at->second;
+  MemberRows rows(found_.table);
   std::uint64_t sample = 0;
-  for (const Found& found : members_) {
-    if (found.part == at->second && found.sample == sample) ++sample;
+  while (sample + 1 < samples() &&
+         std::ranges::count(rows.at(sample).parts, at->second, &FoundPart::part) > 0) {
+    ++sample;
   }
   throw Error(ErrorKind::corrupt,
-              fmt::format("{} of {} samples have no part '{}'; the first is '{}'",
-                          samples() - counts_[at->second], samples(), choice.stored,
-                          shown_key(found_, sample)),
+              fmt::format("{} of {} samples have no part '{}'; the first is '{}'", samples() - have,
+                          samples(), choice.stored, shown_name(rows.at(sample).key)),
               "repack them, or name parts that all samples have", {.file = text, .sample = sample});
 }
 
 MemberIndex FoundMembers::choose(std::span<const FieldChoice> choices, const std::string& text) && {
-  std::vector<std::size_t> chosen;
+  std::vector<std::uint32_t> chosen;
   for (const FieldChoice& choice : choices) chosen.push_back(chosen_part(choice, text));
   if (choices.empty() && samples() > 0) chosen = common_parts(text);
   if (chosen.size() > kMostParts) {
     throw Error(ErrorKind::usage, fmt::format("samples have {} parts", chosen.size()),
                 fmt::format("name at most {}: FILES#NAME,NAME", kMostParts), {.file = text});
   }
-  std::vector<std::size_t> place(names_.size(), kMostParts);
   MemberIndex index = std::move(found_);
   for (std::size_t c = 0; c < chosen.size(); ++c) {
+    const MemberIndex::Part& part = index.found[chosen[c]];
     const bool renamed = c < choices.size() && !choices[c].name.empty();
-    const std::string name = renamed ? choices[c].name : field_name(names_[chosen[c]]);
-    if (place[chosen[c]] != kMostParts || std::ranges::count(index.parts, name) > 0) {
+    const std::string name = renamed ? choices[c].name : field_name(part.name);
+    const bool again = std::ranges::count(index.chosen, chosen[c]) > 0;
+    if (again || std::ranges::count(index.parts, name) > 0) {
       throw Error(ErrorKind::usage, fmt::format("'{}' is named twice", name), "name it once",
                   {.file = text});
     }
-    place[chosen[c]] = c;
+    index.chosen.push_back(chosen[c]);
     index.parts.push_back(name);
-    const bool number = std::ranges::count(kNumbers, names_[chosen[c]]) > 0;
-    index.codecs.emplace_back(number || in_memory_.contains(chosen[c]) ? "number" : "auto");
-  }
-  index.members.resize(index.entries() * index.parts.size());
-  for (const Found& found : members_) {
-    if (place[found.part] == kMostParts) continue;
-    index.members[found.sample * index.parts.size() + place[found.part]] = found.member;
+    const bool number = std::ranges::count(kNumbers, part.name) > 0 || part.in_memory > 0;
+    index.codecs.emplace_back(number ? "number" : "auto");
   }
   if (index.parts.empty()) {
     index.parts.emplace_back();
@@ -165,40 +267,76 @@ MemberSet::MemberSet(std::string path, std::string format, DataFiles files, Memb
   facts_.notes = index_.notes;
   facts_.labels = index_.labels;
   if (index_.parts.size() > 1) facts_.parts = index_.parts;
-  for (Member& member : index_.members) {
-    if (index_.whole_files && member.file != Member::kInMemory) {
-      member.bytes = bytes_at_open(member.file);
-    }
-  }
   require_inside();
   tell_parts();
-  facts_.fingerprint = fmt::format(
-      "{}:samples={},files={},bytes={},parts={},ends={}", facts_.format, facts_.entries,
-      this->files().size(), stored_bytes(), fmt::join(index_.parts, "+"), digest_of_content());
+  if (index_.digest.empty()) {
+    index_.digest = index_.whole_files
+                        ? digest_of_sizes()
+                        : forebay::ends_digest(this->files(), [&](const ByteSink& sink) {
+                            keys([&](std::uint64_t, auto key) { sink(key); });
+                          });
+  }
+  facts_.fingerprint = fmt::format("{}:samples={},files={},bytes={},parts={},ends={}",
+                                   facts_.format, facts_.entries, this->files().size(),
+                                   stored_bytes(), fmt::join(index_.parts, "+"), index_.digest);
 }
 
-std::string MemberSet::digest_of_content() const {
-  const auto keys = std::as_bytes(std::span(index_.keys));
-  if (!index_.whole_files) return ends_digest(keys);
-  std::string text = index_.keys;
-  for (const Member& member : index_.members) text += fmt::format(",{}", member.bytes);
+std::string MemberSet::digest_of_sizes() const {
+  std::string text;
+  keys([&](std::uint64_t, std::span<const std::byte> key) {
+    text.append(reinterpret_cast<const char*>(key.data()), key.size());
+  });
+  MemberRows rows(index_.table);
+  std::vector<FoundPart> parts(index_.chosen.size());
+  for (std::uint64_t sample = 0; sample < facts_.entries; ++sample) {
+    take(rows.at(sample), sample, parts);
+    for (const FoundPart& part : parts) text += fmt::format(",{}", part.member.bytes);
+  }
   return digest_of(std::as_bytes(std::span(text)));
 }
 
+/// Which member it is that does not lie in its file is looked for only where there is one.
 void MemberSet::require_inside() const {
-  for (std::uint64_t m = 0; m < index_.members.size(); ++m) {
-    const Member& member = index_.members[m];
+  bool inside = index_.ends.size() <= files().size();
+  for (std::uint32_t file = 0; inside && file < index_.ends.size(); ++file) {
+    inside = index_.ends[file] <= bytes_at_open(file);
+  }
+  if (inside) return;
+  MemberRows rows(index_.table);
+  std::vector<FoundPart> parts(index_.chosen.size());
+  for (std::uint64_t id = 0; id < facts_.entries; ++id) take(rows.at(id), id, parts);
+}
+
+void MemberSet::refuse(std::uint64_t sample, const std::string& key, const FoundPart& part) const {
+  const Member& member = part.member;
+  const bool in_file = member.file < files().size();
+  throw Error(ErrorKind::corrupt,
+              fmt::format("'{}' of '{}' ends behind the file", index_.found[part.part].name,
+                          shown_name(key)),
+              "the file was cut: copy it again from its source",
+              {.file = in_file ? files()[member.file]->path() : facts_.path,
+               .offset = member.offset,
+               .sample = sample});
+}
+
+void MemberSet::take(const MemberRow& row, std::uint64_t sample, std::span<FoundPart> out) const {
+  for (std::size_t p = 0; p < out.size(); ++p) {
+    const auto found = std::ranges::find(row.parts, index_.chosen[p], &FoundPart::part);
+    if (found == row.parts.end()) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("'{}' has no part '{}'", shown_name(row.key), index_.parts[p]),
+                  "the index in the user's cache is wrong: remove it",
+                  {.file = facts_.path, .sample = sample});
+    }
+    out[p] = *found;
+    Member& member = out[p].member;
     const bool in_memory = member.file == Member::kInMemory;
+    if (!in_memory && member.file >= files().size()) refuse(sample, row.key, *found);
     const std::uint64_t size = in_memory ? index_.memory.size() : bytes_at_open(member.file);
-    if (member.offset <= size && member.bytes <= size - member.offset) continue;
-    const std::uint64_t sample = m / index_.parts.size();
-    throw Error(ErrorKind::corrupt,
-                fmt::format("'{}' of '{}' ends behind the file",
-                            index_.parts[m % index_.parts.size()], shown_key(index_, sample)),
-                "the file was cut: copy it again from its source",
-                {.file = in_memory ? facts_.path : files()[member.file]->path(),
-                 .offset = member.offset,
-                 .sample = sample});
+    if (index_.whole_files && !in_memory) member.bytes = size;
+    if (member.offset > size || member.bytes > size - member.offset) {
+      refuse(sample, row.key, *found);
+    }
   }
 }
 
@@ -206,55 +344,171 @@ void MemberSet::tell_parts() {
   const std::size_t parts = index_.parts.size();
   facts_.stored.assign(parts, {.how = "in its file", .in_place = true});
   facts_.codecs = index_.codecs;
+  facts_.decodes = index_.coding != nullptr;
   bool in_files = true;
-  for (std::uint64_t m = 0; m < index_.members.size(); ++m) {
-    if (index_.members[m].file != Member::kInMemory) continue;
-    facts_.stored[m % parts].how = "told by its name";
-    in_files = false;
+  bool in_scratch = parts == 1;
+  for (std::size_t p = 0; p < index_.chosen.size(); ++p) {
+    const MemberIndex::Part& part = index_.found[index_.chosen[p]];
+    if (part.in_memory > 0) {
+      facts_.stored[p].how = "told by its name";
+    } else if (part.coded > 0) {
+      facts_.stored[p] = {.how = index_.coding->how(), .in_place = false};
+    }
+    in_files = in_files && part.in_memory == 0 && part.coded == 0;
+    in_scratch = in_scratch && part.coded == part.samples;
+    const bool whole = index_.whole_files && part.in_memory == 0;
+    add_bytes(facts_.value_bytes, whole ? stored_bytes() : part.bytes);
+    // As packed_parts.hpp lays them out.
+    if (parts > 1) add_bytes(facts_.value_bytes, 16 * facts_.entries);
   }
   if (parts > 1 || !in_files) facts_.values = DataSetFacts::Values::in_parts;
-  for (const Member& member : index_.members) {
-    // As packed_parts.hpp lays them out.
-    const std::uint64_t bytes = member.bytes + (parts > 1 ? 16 : 0);
-    facts_.value_bytes += std::min(bytes, UINT64_MAX - facts_.value_bytes);
-  }
+  if (in_scratch && !in_files) facts_.values = DataSetFacts::Values::in_scratch;
   facts_.sample_bytes = facts_.entries > 0 ? facts_.value_bytes / facts_.entries : 0;
-  facts_.key_bytes = index_.keys.size();
+  facts_.key_bytes = index_.key_bytes;
 }
 
-/// Members of the samples at each position.
+void MemberSet::keys(const KeySink& sink) const {
+  MemberRows rows(index_.table);
+  for (std::uint64_t id = 0; id < index_.entries(); ++id) {
+    sink(id, std::as_bytes(std::span(rows.at(id).key)));
+  }
+}
+
+/// Members of the samples at each position; all parts of consecutive positions are decoded
+/// together.
 class MemberPlan final : public Plan {
  public:
   MemberPlan(const MemberSet& data, std::span<const std::uint64_t> ids)
-      : Plan(ids.size()), data_(data), ids_(ids.begin(), ids.end()) {
-    for (const std::uint64_t id : ids_) {
-      for (std::size_t p = 0; p < data_.index_.parts.size(); ++p) {
-        const Member& one = member(id, p);
+      : Plan(ids.size()),
+        data_(data),
+        ids_(ids.begin(), ids.end()),
+        parts_(data_.index_.chosen.size()),
+        found_(ids.size() * parts_) {
+    MemberRows rows(data_.index_.table);
+    for (std::size_t at = 0; at < ids_.size(); ++at) {
+      const MemberRow& row = rows.at(ids_[at]);
+      keys_ += row.key;
+      keys_end_.push_back(keys_.size());
+      const auto parts = std::span(found_).subspan(at * parts_, parts_);
+      data_.take(row, ids_[at], parts);
+      for (const FoundPart& part : parts) {
+        const Member& one = part.member;
         if (one.file == Member::kInMemory || one.bytes == 0) continue;
         extents_.push_back({.file = one.file, .offset = one.offset, .length = one.bytes});
       }
     }
     join(extents_);
+    if (data_.index_.coding != nullptr) lay_out();
   }
 
-  std::size_t units() const override { return 0; }
-  void decode(std::size_t, const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {}
+  std::size_t units() const override { return unit_ends_.size(); }
+  void decode(std::size_t unit, const FileBytes& bytes, std::span<std::byte> scratch,
+              DecodeSpace&) const override {
+    for (std::size_t at = unit == 0 ? 0 : unit_ends_[unit - 1]; at < unit_ends_[unit]; ++at) {
+      for (std::size_t p = 0; p < parts_; ++p) {
+        if (found(at, p).member.file == Member::kInMemory) continue;
+        with_place(at, p, [&] { decode_part(at, p, bytes, scratch); });
+      }
+    }
+  }
 
   std::span<const std::byte> part(std::size_t position, std::size_t part, const FileBytes& bytes,
-                                  std::span<const std::byte>) const override {
-    const Member& one = member(ids_[position], part);
+                                  std::span<const std::byte> scratch) const override {
+    if (parts_ == 0) return {};
+    const Member& one = found(position, part).member;
     if (one.bytes == 0) return {};
-    if (one.file != Member::kInMemory) return bytes.at(one.file, one.offset, one.bytes);
-    return std::as_bytes(std::span(data_.index_.memory)).subspan(one.offset, one.bytes);
+    if (one.file == Member::kInMemory) {
+      return std::as_bytes(std::span(data_.index_.memory)).subspan(one.offset, one.bytes);
+    }
+    if (data_.index_.coding == nullptr) return bytes.at(one.file, one.offset, one.bytes);
+    const CodedPart& coded = found(position, part).coded;
+    if (!coded.in_place) return scratch.subspan(places_[position * parts_ + part], coded.bytes);
+    return content(found(position, part), bytes);
+  }
+
+  std::span<const std::byte> key(std::size_t position, const FileBytes&) const override {
+    const std::string_view name = name_of(position);
+    return std::as_bytes(std::span(name.data(), name.size()));
   }
 
  private:
-  const Member& member(std::uint64_t id, std::size_t part) const {
-    return data_.index_.members[id * data_.index_.parts.size() + part];
+  // Enough for a thread to be worth waking.
+  static constexpr std::uint64_t kUnitBytes = std::uint64_t{256} << 10;
+  // Decoded parts start where vector instructions like it.
+  static constexpr std::uint64_t kAlignment = 64;
+
+  const FoundPart& found(std::size_t position, std::size_t part) const {
+    return found_[position * parts_ + part];
+  }
+
+  std::span<const std::byte> content(const FoundPart& part, const FileBytes& bytes) const {
+    const Member& one = part.member;
+    return data_.index_.coding->content(bytes.at(one.file, one.offset, one.bytes), part.coded);
+  }
+
+  /// Where what is decoded goes, and what makes a unit.
+  void lay_out() {
+    places_.reserve(ids_.size() * parts_);
+    std::uint64_t unit = 0;
+    for (std::size_t at = 0; at < ids_.size(); ++at) {
+      for (std::size_t p = 0; p < parts_; ++p) {
+        const CodedPart& coded = found(at, p).coded;
+        places_.push_back(scratch_bytes_);
+        unit += coded.bytes;
+        if (coded.in_place) continue;
+        if (coded.bytes > UINT64_MAX / 4 - scratch_bytes_) {
+          throw Error(ErrorKind::usage, "so many samples do not fit into memory",
+                      "read fewer at a time", {.file = data_.facts().path});
+        }
+        scratch_bytes_ += (coded.bytes + kAlignment - 1) / kAlignment * kAlignment;
+      }
+      if (unit < kUnitBytes && at + 1 < ids_.size()) continue;
+      unit_ends_.push_back(at + 1);
+      unit = 0;
+    }
+  }
+
+  void decode_part(std::size_t position, std::size_t part, const FileBytes& bytes,
+                   std::span<std::byte> scratch) const {
+    const FoundPart& one = found(position, part);
+    const std::uint64_t size = one.coded.in_place ? 0 : one.coded.bytes;
+    data_.index_.coding->decode(content(one, bytes), one.member.checksum,
+                                scratch.subspan(places_[position * parts_ + part], size));
+    if (size == 0) return;
+    data_.decoded_.fetch_add(1, std::memory_order_relaxed);
+    data_.bytes_decoded_.fetch_add(size, std::memory_order_relaxed);
+  }
+
+  std::string_view name_of(std::size_t position) const {
+    const std::size_t begin = position == 0 ? 0 : keys_end_[position - 1];
+    return std::string_view(keys_).substr(begin, keys_end_[position] - begin);
+  }
+
+  template <typename Work>
+  void with_place(std::size_t position, std::size_t part, Work&& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      const Member& one = found(position, part).member;
+      const std::string name = data_.index_.parts[part];
+      throw Error(error.kind(),
+                  fmt::format("{}of '{}': {}", name.empty() ? "" : fmt::format("'{}' ", name),
+                              shown_name(name_of(position)), error.happened()),
+                  error.remedy(),
+                  {.file = data_.files()[one.file]->path(),
+                   .offset = one.offset,
+                   .sample = ids_[position]});
+    }
   }
 
   const MemberSet& data_;
   std::vector<std::uint64_t> ids_;
+  std::size_t parts_;
+  std::vector<FoundPart> found_;  // of each position
+  std::string keys_;
+  std::vector<std::size_t> keys_end_;
+  std::vector<std::uint64_t> places_;   // in scratch, of each position's parts
+  std::vector<std::size_t> unit_ends_;  // positions
 };
 
 std::unique_ptr<const Plan> MemberSet::plan(std::span<const std::uint64_t> ids) const {

@@ -4,13 +4,14 @@
 //   parts     jpg: file 0, 512..    jpg: file 0, 9216..   ...      Member: where its bytes are
 //             cls: file 0, 8704..   cls: file 0, 17920..
 //
-// Parts that no file holds (labels out of names) are in memory.
+// Parts that no file holds (labels out of names) are in memory. Where members are not the parts
+// themselves, a MemberCoding makes parts of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,37 +20,52 @@
 
 #include "format/data_set.hpp"
 #include "format/dataset_files.hpp"
+#include "format/member_table.hpp"
 
 namespace forebay {
 
-/// The stored bytes of one part of one sample.
-struct Member {
-  /// Instead of a file: the part is in memory, MemberIndex::memory.
-  static constexpr std::uint32_t kInMemory = UINT32_MAX;
-
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  ///< in the file
-  std::uint32_t file = 0;   ///< of the data set's files
+/// How members hold parts. Immutable, safe to use from many threads at once.
+class MemberCoding {
+ public:
+  virtual ~MemberCoding() = default;
+  virtual std::string how() const = 0;  ///< StoredPart::how
+  /// Where in `stored`, all of the member, the part lies, or begins to be coded. Throws corrupt.
+  virtual std::span<const std::byte> content(std::span<const std::byte> stored,
+                                             const CodedPart& part) const = 0;
+  /// Decodes `content` into `out`, which is as large as the part, or is empty where that lies in
+  /// place; and checks the part. Throws corrupt.
+  virtual void decode(std::span<const std::byte> content, std::uint32_t checksum,
+                      std::span<std::byte> out) const = 0;
 };
 
-/// All samples of a data set, and their parts.
+/// All samples of a data set, and what was found of their parts.
 struct MemberIndex {
-  std::vector<std::string> parts;       ///< names; at least one
-  std::vector<std::string> codecs;      ///< DataSetFacts::codecs
-  std::vector<Member> members;          ///< a part, sample by sample
-  std::vector<std::uint64_t> keys_end;  ///< of each sample's key in `keys`
-  std::string keys;
-  std::string memory;                   ///< of parts that no file holds
-  std::vector<std::uint64_t> of_files;  ///< samples of each file; empty where they are not by file
-  std::vector<std::string> notes;       ///< DataSetFacts::notes
-  std::vector<std::string> labels;      ///< DataSetFacts::labels
-  bool whole_files = false;  ///< members are whole files, as long as those: none is read at open
+  /// Of all members of one name.
+  struct Part {
+    std::string name;
+    std::uint64_t samples = 0;    ///< that have it
+    std::uint64_t bytes = 0;      ///< of the parts, not as they are stored; saturated
+    std::uint64_t in_memory = 0;  ///< samples
+    std::uint64_t coded = 0;      ///< samples where it does not lie in place
+  };
+  MemberTable table;
+  std::vector<Part> found;
+  std::vector<std::uint64_t> ends;  ///< of the last member of each file
+  std::string memory;               ///< of parts that no file holds
+  std::uint64_t key_bytes = 0;
+  std::vector<std::uint64_t> of_files;   ///< samples of each file; empty where they are not by file
+  std::vector<std::string> notes;        ///< DataSetFacts::notes
+  std::vector<std::string> labels;       ///< DataSetFacts::labels
+  bool whole_files = false;              ///< members are whole files: their sizes are asked for
+  const MemberCoding* coding = nullptr;  ///< lives as long as the process
+  std::string digest = {};               ///< of names and ends of files, where that is known
 
-  std::uint64_t entries() const { return keys_end.size(); }
-  std::string_view key(std::uint64_t sample) const {
-    const std::uint64_t begin = sample == 0 ? 0 : keys_end[sample - 1];
-    return std::string_view(keys).substr(begin, keys_end[sample] - begin);
-  }
+  // What was chosen of it.
+  std::vector<std::uint32_t> chosen;  ///< numbers of parts
+  std::vector<std::string> parts;     ///< names; at least one
+  std::vector<std::string> codecs;    ///< DataSetFacts::codecs
+
+  std::uint64_t entries() const { return table.samples(); }
 };
 
 /// What a walk over files has found, before it is known which parts samples have.
@@ -58,7 +74,7 @@ class FoundMembers {
   /// Goes on with a sample of that name; parts that follow are its own.
   void begin_sample(std::string_view key);
   /// Throws corrupt when the sample has that part already.
-  void add(std::string_view part, const Member& member);
+  void add(std::string_view part, const Member& member, const CodedPart& coded = {});
   /// A part whose bytes are `content`: a number as text.
   void add_in_memory(std::string_view part, std::string_view content);
   /// Samples begun since the last call belong to one more file.
@@ -68,7 +84,18 @@ class FoundMembers {
   /// See MemberIndex.
   void set_labels(std::vector<std::string> labels) { found_.labels = std::move(labels); }
   void set_whole_files() { found_.whole_files = true; }
-  std::uint64_t samples() const { return found_.keys_end.size(); }
+  /// Before the first sample.
+  void set_coding(const MemberCoding* coding);
+  /// Works it out: of names and of the ends of `files`.
+  void set_digest(std::span<const std::shared_ptr<const File>> files);
+  std::uint64_t samples() const { return found_.entries(); }
+
+  /// What others have found in the files behind those of this one.
+  void append(const FoundMembers& others);
+  /// All of it but labels, coding and what is in memory, which walks do not find.
+  void write(ByteWriter& out) const;
+  /// Throws corrupt for bytes that are none of `files` files.
+  static FoundMembers read(ByteReader& in, std::uint64_t files);
 
   /// Keeps the parts that were chosen, under the names that the choices give; without choices those
   /// that every sample has, and notes which others are left out. `text` names the data set. Throws
@@ -77,21 +104,14 @@ class FoundMembers {
   MemberIndex choose(std::span<const FieldChoice> choices, const std::string& text) &&;
 
  private:
-  struct Found {
-    std::uint64_t sample = 0;
-    std::size_t part = 0;
-    Member member;
-  };
-  std::size_t part_number(std::string_view name);
-  std::vector<std::size_t> common_parts(const std::string& text);
-  std::size_t chosen_part(const FieldChoice& choice, const std::string& text) const;
+  std::uint32_t part_number(std::string_view name);
+  std::vector<std::uint32_t> common_parts(const std::string& text);
+  std::uint32_t chosen_part(const FieldChoice& choice, const std::string& text) const;
 
-  MemberIndex found_;  ///< keys, and content in memory
-  std::vector<Found> members_;
-  std::vector<std::string> names_;     ///< of parts, in the order of their appearance
-  std::vector<std::uint64_t> counts_;  ///< samples that have them
-  std::unordered_map<std::string, std::size_t> numbers_;
-  std::set<std::size_t> in_memory_;  ///< parts
+  MemberIndex found_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  ///< of parts
+  std::string key_;                                         ///< of the sample that was begun last
+  std::vector<std::uint32_t> has_;                          ///< its parts
   std::uint64_t first_of_file_ = 0;
 };
 
@@ -101,18 +121,26 @@ class MemberSet final : public DataSet {
   MemberSet(std::string path, std::string format, DataFiles files, MemberIndex index);
 
   std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
-  std::span<const std::byte> key(std::uint64_t id) const override {
-    return std::as_bytes(std::span(index_.key(id)));
+  void keys(const KeySink& sink) const override;
+  DecodeCounters counters() const override {
+    return {.chunks = decoded_.load(std::memory_order_relaxed),
+            .bytes_decoded = bytes_decoded_.load(std::memory_order_relaxed)};
   }
 
  private:
   friend class MemberPlan;
 
-  std::string digest_of_content() const;
+  std::string digest_of_sizes() const;
   void require_inside() const;
+  [[noreturn]] void refuse(std::uint64_t sample, const std::string& key,
+                           const FoundPart& part) const;
+  /// The chosen parts of a row, which is of `sample`. Throws corrupt.
+  void take(const MemberRow& row, std::uint64_t sample, std::span<FoundPart> out) const;
   void tell_parts();
 
   MemberIndex index_;
+  mutable std::atomic<std::uint64_t> decoded_ = 0;
+  mutable std::atomic<std::uint64_t> bytes_decoded_ = 0;
 };
 
 /// The part that a file or member name stands for: what comes behind the first '.' of its last
@@ -123,5 +151,7 @@ struct MemberName {
 };
 /// Nothing for names without an extension, and those that begin with one.
 std::optional<MemberName> split_member_name(std::string_view name);
+/// Whether its extension is one of torchvision's ImageFolder.
+bool is_image_name(std::string_view name);
 
 }  // namespace forebay

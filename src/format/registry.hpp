@@ -25,6 +25,7 @@ struct FormatOptions {
   bool big_endian = false;          ///< raw: byte order of the numbers
   std::uint64_t window_length = 0;  ///< streams of tokens: those of a sample; 0: not given
   std::uint64_t window_step = 0;    ///< from the first of one to that of the next; 0: as many
+  bool keeps = true;  ///< what a walk has found is taken from the user's cache, and kept there
 };
 
 /// The first file of a data set, for a look.

@@ -58,6 +58,7 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
 
 void DataSetAccess::open(ReadSetup& setup, std::stop_token stop, Peers& peers) {
   FormatOptions how = format_options(options_, options_.engine);
+  how.keeps = options_.strategy == Strategy::automatic;
   how.format = format_;
   data_ = open_data_set(path_, how, peers);
   const DataSetFacts& facts = data_->facts();
@@ -121,7 +122,7 @@ void DataSetAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
   PlanValues values(*data_, *plan, bytes, scratch);
   std::vector<std::byte> value(values.bytes(0));
   values.write(0, value);
-  sink({.sample = sample, .key = data_->key(sample), .value = value});
+  sink({.sample = sample, .key = plan->key(0, bytes), .value = value});
 }
 
 std::optional<ReadOutline> DataSetAccess::outline(std::span<const SampleRun> runs,

@@ -234,11 +234,12 @@ void DataSetReader::decode(const Slice& slice, const FileBytes& bytes,
 }
 
 /// Room in the stage for what the samples are called, which lies apart from values.
-std::span<std::byte> DataSetReader::take_keys(const Transfer& transfer, const Slice& slice) {
+std::span<std::byte> DataSetReader::take_keys(const Transfer& transfer, const Slice& slice,
+                                              const FileBytes& data) {
   if (!parts_.data->facts().named) return {};
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < slice.plan->size(); ++i) {
-    bytes += parts_.data->key(transfer.ids[slice.first + i]).size();
+    bytes += slice.plan->key(i, data).size();
   }
   return stage_.take(root_, transfer.part.window, bytes);
 }
@@ -246,11 +247,11 @@ std::span<std::byte> DataSetReader::take_keys(const Transfer& transfer, const Sl
 void DataSetReader::point_at(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
                              std::span<const std::byte> scratch) {
   const PlanValues values(*parts_.data, *slice.plan, bytes, scratch);
-  std::span<std::byte> keys = take_keys(transfer, slice);
+  std::span<std::byte> keys = take_keys(transfer, slice, bytes);
   for (std::size_t i = 0; i < slice.plan->size(); ++i) {
     const std::size_t at = slice.first + i;
     stage_.place(transfer.part.window, transfer.entries[at], transfer.ids[at],
-                 put_key(parts_.data->key(transfer.ids[at]), keys), values.in_place(i));
+                 put_key(slice.plan->key(i, bytes), keys), values.in_place(i));
   }
 }
 
@@ -270,11 +271,11 @@ void DataSetReader::assemble(const Transfer& transfer, const Slice& slice, const
       values.write(i, value(i));
     }
   });
-  std::span<std::byte> keys = take_keys(transfer, slice);
+  std::span<std::byte> keys = take_keys(transfer, slice, bytes);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = slice.first + i;
     stage_.place(window, transfer.entries[at], transfer.ids[at],
-                 put_key(parts_.data->key(transfer.ids[at]), keys), value(i));
+                 put_key(slice.plan->key(i, bytes), keys), value(i));
   }
 }
 

@@ -86,7 +86,8 @@ class DataSetReader final : public PieceReader {
                 std::span<const std::byte> scratch);
   void assemble(const Transfer& transfer, const Slice& slice, const FileBytes& bytes,
                 std::span<const std::byte> scratch);
-  std::span<std::byte> take_keys(const Transfer& transfer, const Slice& slice);
+  std::span<std::byte> take_keys(const Transfer& transfer, const Slice& slice,
+                                 const FileBytes& data);
   void decode(const Slice& slice, const FileBytes& bytes, std::span<std::byte> scratch);
 
   // These outlive parts_.bulk, which reads what they ask for until it is told otherwise.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "forebay/error.hpp"
+#include "format/kept_members.hpp"
 #include "format/tar/tar_header.hpp"
 
 namespace forebay::tar {
@@ -234,12 +235,7 @@ Format tar_format() {
               "their extensions its parts",
           .recognise = is_tar,
           .open = [](const FormatRequest& request) -> std::unique_ptr<DataSet> {
-            DataFiles files = request.open_files();
-            FoundMembers found;
-            for (std::uint32_t f = 0; f < files.size(); ++f) find_members(*files[f], f, found);
-            return std::make_unique<MemberSet>(
-                request.text, "tar", std::move(files),
-                std::move(found).choose(request.found.fields, request.text));
+            return open_walked(request, "tar", find_members);
           }};
 }
 

@@ -55,8 +55,7 @@ class DataSetStore final : public SampleStore {
   }
 
   void keys(const Samples::KeySink& sink) const override {
-    if (!data_->facts().named) return;
-    for (std::uint64_t id = 0; id < entries(); ++id) sink(id, data_->key(id));
+    data_->keys(sink);
   }
 
  private:
@@ -89,7 +88,7 @@ class DataSetStore final : public SampleStore {
       }
       sink({.position = positions[i],
             .id = wanted[i],
-            .key = data_->key(wanted[i]),
+            .key = plan->key(i, bytes),
             .value = in_place ? values.in_place(i) : whole});
     }
   }
@@ -104,6 +103,7 @@ std::unique_ptr<SampleStore> open_data_set_store(const std::string& dataset,
                                                  const LoaderOptions& options,
                                                  const std::string& format) {
   FormatOptions how = format_options(options, options.engine);
+  how.keeps = options.strategy == Strategy::automatic;
   how.format = format;
   auto data = open_data_set(dataset, how);
   tell_notes(data->facts());

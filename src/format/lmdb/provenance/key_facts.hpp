@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "format/lmdb/leaf_producer.hpp"
-#include "format/lmdb/provenance/byte_stream.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay::lmdb {
 

@@ -1,16 +1,13 @@
 #include "format/lmdb/provenance/sidecar_file.hpp"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
-#include "forebay/storage.hpp"
-#include "storage/atomic_file.hpp"
+#include "format/user_cache.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -18,11 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostNameBytes = 100;
-
-std::string hash_text(const std::string& text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 /// `name` as part of a file name that no other name shares.
 std::string escaped(const std::string& name) {
@@ -33,13 +25,6 @@ std::string escaped(const std::string& name) {
     text += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return text.size() <= kMostNameBytes ? text : hash_text(name);
-}
-
-/// The absolute path in environment variable `name`.
-std::optional<fs::path> folder_in(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || !fs::path(text).is_absolute()) return {};
-  return fs::path(text);
 }
 
 std::optional<FoundSidecar> try_read(const std::string& path, std::uint64_t most_bytes) {
@@ -62,12 +47,7 @@ std::string sidecar_path(const DatasetPath& dataset) {
 }
 
 std::optional<std::string> cached_sidecar_path(const std::string& fingerprint) {
-  std::optional<fs::path> cache = folder_in("XDG_CACHE_HOME");
-  if (!cache) {
-    if (const auto home = folder_in("HOME")) cache = *home / ".cache";
-  }
-  if (!cache) return {};
-  return (*cache / "forebay" / (hash_text(fingerprint) + ".forebay")).string();
+  return user_cache_path(fingerprint);
 }
 
 std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
@@ -83,15 +63,7 @@ std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::s
 }
 
 std::vector<std::byte> read_sidecar_file(const std::string& path, std::uint64_t most_bytes) {
-  const auto file = open_file(path, Engine::pread);
-  const std::uint64_t size = file->size();
-  if (size > most_bytes) {
-    throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size),
-                "make it anew with 'forebay provenance'", {.file = path});
-  }
-  std::vector<std::byte> bytes(size);
-  file->read(0, bytes);
-  return bytes;
+  return read_small_file(path, most_bytes);
 }
 
 std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages) {
@@ -101,12 +73,7 @@ std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages
 }
 
 void write_sidecar(const std::string& path, std::span<const std::byte> bytes) {
-  const fs::path folder = fs::path(path).parent_path();
-  std::error_code error;
-  if (!folder.empty()) fs::create_directories(folder, error);  // opening the file tells what failed
-  AtomicFile file(path);
-  file.write(bytes);
-  file.commit();
+  write_whole_file(path, bytes);
 }
 
 }  // namespace forebay::lmdb

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace forebay::lmdb {
+namespace forebay {
 
 class ByteWriter {
  public:
@@ -75,4 +75,4 @@ class ByteReader {
   std::span<const std::byte> rest_;
 };
 
-}  // namespace forebay::lmdb
+}  // namespace forebay

@@ -1,10 +1,10 @@
-#include "format/lmdb/provenance/byte_stream.hpp"
+#include "format/byte_stream.hpp"
 
 #include <fmt/format.h>
 
 #include "forebay/error.hpp"
 
-namespace forebay::lmdb {
+namespace forebay {
 namespace {
 
 [[noreturn]] void refuse(const char* text) { throw Error(ErrorKind::corrupt, text); }
@@ -57,4 +57,4 @@ void ByteReader::end() const {
   if (!rest_.empty()) refuse("there is more of it than there should be");
 }
 
-}  // namespace forebay::lmdb
+}  // namespace forebay
