@@ -18,7 +18,6 @@ The table (Markdown) and the curves (SVG) go beside the results, means with leas
 seeds. Results can be continued: what is in the file is not trained again.
 """
 
-import argparse
 import gzip
 import os
 import statistics
@@ -139,9 +138,7 @@ def table_by_loader(accuracy):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    trainings.add_arguments(parser, "accuracy_by_order")
+    parser = trainings.parser(__doc__, "accuracy_by_order")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--data-sets", nargs="+", choices=DATA, default=list(DATA))

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import machine
+import measuring
 
 KIB, MIB = 1 << 10, 1 << 20
 WINDOW = 128 * MIB
@@ -79,9 +80,7 @@ class Tables:
         return f"{max(self._rates[run]) / unit:,.0f}"
 
     def _print(self, title, head, rows):
-        print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
-        for row in rows:
-            print(f"| {' | '.join(row)} |")
+        print(f"\n{title}\n\n{measuring.markdown(head, rows)}", end="")
 
     def print_all(self):
         for name, more in (("warm", ()), ("cold", ("cold",))):
@@ -123,10 +122,10 @@ def main():
     about = machine.describe(options.file, "mpiexec") | {
         "read_ahead_kb": machine.read_ahead_kb(options.file), "load_before": load,
         "load_after": machine.load_average()}
-    with open(options.results, "w", encoding="utf-8") as out:
-        json.dump({"machine": about,
-                   "runs": [{"words": run, "bytes_per_second": [round(rate) for rate in values]}
-                            for run, values in rates.items()]}, out, indent=1)
+    measuring.write_json(options.results, {
+        "machine": about,
+        "runs": [{"words": run, "bytes_per_second": [round(rate) for rate in values]}
+                 for run, values in rates.items()]})
     print(json.dumps(about), file=sys.stderr)
     Tables(rates).print_all()
 

@@ -24,6 +24,7 @@ import threading
 import time
 
 import machine
+import measuring
 import network_nodes
 import nodes
 
@@ -122,16 +123,15 @@ def main():
         sys.exit(f"run_exchange_nodes.py: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    text = json.dumps({
+    results = {
         "bench": "exchange between nodes with a network", "date": time.strftime("%Y-%m-%d"),
         "machine": machine.describe(options.build, f"mpiexec.{options.mpi}"),
         "mpi": options.mpi, "windows": options.windows == "yes", "options": options.bench,
-        "failures": failures, "cells": cells}, indent=1) + "\n"
+        "failures": failures, "cells": cells}
     if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            file.write(text)
+        measuring.write_json(options.output, results)
     else:
-        print(text, end="")
+        print(json.dumps(results, indent=1))
     sys.exit(1 if failures else 0)
 
 

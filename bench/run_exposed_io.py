@@ -25,6 +25,7 @@ import subprocess
 import sys
 
 import machine
+import measuring
 
 ORDERS = {"shuffled": ("order=shuffled", "window=8"), "grouped": ("order=grouped", "group=2048")}
 RANKS = (1, 4)
@@ -88,9 +89,7 @@ def spread(values, digits=2, unit="%"):
 
 
 def table(head, rows):
-    print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
+    print("\n" + measuring.markdown(head, rows), end="")
 
 
 def cell(measured, key):
@@ -143,10 +142,10 @@ def main():
     about = machine.describe(options.dataset, "mpirun.openmpi") | {
         "read_ahead_kb": machine.read_ahead_kb(options.dataset), "load_before": before,
         "load_after": machine.load_average()}
-    with open(options.results, "w", encoding="utf-8") as out:
-        json.dump({"machine": about, "samples": options.samples,
-                   "cases": [{"order": order, "ranks": ranks, "form": form, "rounds": rounds}
-                             for (order, ranks, form), rounds in results.items()]}, out, indent=1)
+    measuring.write_json(options.results, {
+        "machine": about, "samples": options.samples,
+        "cases": [{"order": order, "ranks": ranks, "form": form, "rounds": rounds}
+                  for (order, ranks, form), rounds in results.items()]})
     print(json.dumps(about), file=sys.stderr)
     print_tables(results)
 

@@ -11,35 +11,21 @@ in the file, the others go on, and the exit status is 1. Cold caches, other read
 modelled file system need root; without, they are left out, and the results say so.
 """
 
-import argparse
 import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 
 import machine
 import matrix
-
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
-
-import nodes  # noqa: E402
-
-# 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
-PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
-                "--seek-penalty", "2ms")
+import measuring
+import nodes
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build/release", help="build tree with the programs")
-    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
-    parser.add_argument("--data", help="folder of the data sets (default: BUILD/bench/data)")
-    parser.add_argument("--output", help="results (default: BUILD/bench/results.json)")
+    parser = measuring.parser(__doc__, "results", timeout=1800)
     parser.add_argument("--full", action="store_true", help="all ranks, all nodes, large data")
     parser.add_argument("--only", choices=("local", "pfs", "train"), nargs="+",
                         default=["local", "pfs", "train"])
@@ -47,24 +33,19 @@ def parse_arguments():
                         default=["strong", "weak", "seek", "blocks"])
     parser.add_argument("--repetitions", type=int, help="of every run (default: 2, full: 5)")
     parser.add_argument("--strategies", help="as forebay bench read takes them (default: all)")
-    parser.add_argument("--timeout", type=float, default=1800, help="seconds a configuration")
     parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
     return parser.parse_args()
 
 
-class Matrix:
+class Matrix(measuring.Measuring):
+
+    bench = "matrix"
 
     def __init__(self, options):
-        self.options = options
-        self.build = os.path.abspath(options.build)
-        self.command = os.path.join(self.build, "src", "forebay")
-        self.data = os.path.abspath(options.data or os.path.join(self.build, "bench", "data"))
-        self.output = options.output or os.path.join(self.build, "bench", "results.json")
+        super().__init__(options, go_on=False)
         self.pfs = os.path.join(self.build, "bench", "pfs", "forebay-pfs")
         self.privileged = machine.can_drop_caches()
         self.left_out = []
-        self.cells = []
-        self.failures = []
 
     def configurations(self):
         """What this machine and build can measure; fills left_out."""
@@ -133,45 +114,24 @@ class Matrix:
                 "file_system": file_system, "result": result}
 
     def _run_locally(self, configuration, output):
-        launcher = [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi,
-                    str(configuration.ranks)]
         dataset = os.path.join(self.data, configuration.data.name)
         read_ahead = matrix.READ_AHEAD_KB[configuration.storage]
-        setting = (machine.read_ahead_set_to(dataset, read_ahead) if read_ahead
-                   else contextlib.nullcontext())
-        with setting:
-            done = subprocess.run([*launcher, *self.words(configuration, dataset, output)],
-                                  capture_output=True, text=True, check=False,
-                                  timeout=self.options.timeout)
-        check(done)
+        with (machine.read_ahead_set_to(dataset, read_ahead) if read_ahead
+              else contextlib.nullcontext()):
+            self.launch(configuration.ranks, self.words(configuration, dataset, output))
 
     def _run_on_pfs(self, configuration, output):
-        with nodes.Nodes(self.data, configuration.nodes, mpi=self.options.mpi,
-                         pfs_options=PFS_OPTIONS, pfs=self.pfs) as cluster:
+        with self.on_pfs(configuration.nodes) as cluster:
             words = self.words(configuration, f"{{mount}}/{configuration.data.name}", output)
-            done = cluster.run(words, ranks_per_node=configuration.ranks_per_node,
-                               timeout=self.options.timeout)
-            check(done)
-            return {"options": " ".join(PFS_OPTIONS), **cluster.stats()}
+            measuring.check(cluster.run(words, ranks_per_node=configuration.ranks_per_node,
+                                        timeout=self.options.timeout))
+            return {"options": " ".join(measuring.PFS_OPTIONS), **cluster.stats()}
 
-    def write(self):
-        results = {
-            "bench": "matrix",
-            "name": "full matrix" if self.options.full else "quick matrix",
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": {**machine.describe(self.data, f"mpiexec.{self.options.mpi}"),
-                        "read_ahead_kb": machine.read_ahead_kb(self.data)},
-            "left_out": self.left_out,
-            "failures": self.failures,
-            "cells": self.cells,
-        }
-        os.makedirs(os.path.dirname(os.path.abspath(self.output)), exist_ok=True)
-        with open(self.output + ".part", "w", encoding="utf-8") as file:
-            json.dump(results, file)
-            file.write("\n")
-        os.replace(self.output + ".part", self.output)
+    def facts(self):
+        return {"name": "full matrix" if self.options.full else "quick matrix",
+                "read_ahead_kb": machine.read_ahead_kb(self.data), "left_out": self.left_out}
 
-    def run(self):
+    def measure_all(self):
         configurations = self.configurations()
         for text in self.left_out:
             print(f"left out: {text}", file=sys.stderr)
@@ -180,33 +140,14 @@ class Matrix:
                 print(configuration.text())
             return
         self.make_data(configurations)
-        for number, configuration in enumerate(configurations, 1):
-            print(f"[{number}/{len(configurations)}] {configuration.text()}", file=sys.stderr)
-            try:
-                self.cells.append(self.measure(configuration))
-            except (RunError, nodes.NodesError, subprocess.TimeoutExpired, OSError) as error:
-                self.failures.append(f"{configuration.text()}: {error}")
-                print(f"  failed: {error}", file=sys.stderr)
-            self.write()
-
-
-class RunError(RuntimeError):
-    """A run ended with an error."""
-
-
-def check(done):
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("forebay: ")]
-        raise RunError(f"exit status {done.returncode}: "
-                       + (lines[0] if lines else done.stderr.strip()[-500:]))
+        self.run(configurations)
+        print(self.output)
 
 
 def main():
     nodes.end_by_exception()
     matrix_run = Matrix(parse_arguments())
-    matrix_run.run()
-    if not matrix_run.options.dry_run:
-        print(matrix_run.output)
+    matrix_run.measure_all()
     sys.exit(1 if matrix_run.failures else 0)
 
 

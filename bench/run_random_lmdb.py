@@ -25,6 +25,7 @@ import subprocess
 import sys
 
 import machine
+import measuring
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINES = (("pread", 1), ("pread", 16), ("uring", 32))
@@ -87,12 +88,6 @@ def measure(options):
     return runs
 
 
-def spread(values, decimals):
-    values = sorted(values)
-    return "{1:,.{0}f} ({2:,.{0}f}-{3:,.{0}f})".format(decimals, statistics.median(values),
-                                                       values[0], values[-1])
-
-
 def row(name, chosen):
     """Of the runs of one read-ahead and length."""
     rate = {(run["name"], run["round"]): run["samples_per_second"] for run in chosen}
@@ -101,10 +96,13 @@ def row(name, chosen):
     ratios = [run["samples_per_second"] / rate[raw, run["round"]] for run in mine
               if raw != name and (raw, run["round"]) in rate]
     amplification = [run["bytes"] / run["delivered"] for run in mine if name.startswith("loader")]
-    return "| {} | {} | {} | {} |\n".format(
-        name, spread([run["samples_per_second"] for run in mine], 0),
-        spread(ratios, 2) if ratios else "",
-        f"{statistics.median(amplification):.2f}" if amplification else "")
+    return (name, spread([run["samples_per_second"] for run in mine], 0),
+            spread(ratios, 2) if ratios else "",
+            f"{statistics.median(amplification):.2f}" if amplification else "")
+
+
+def spread(values, decimals):
+    return measuring.spread_text(measuring.spread_of(values), decimals)
 
 
 def tables(runs):
@@ -113,8 +111,9 @@ def tables(runs):
         chosen = [run for run in runs
                   if (run["asked"], run["read_ahead_kb"]) == (samples, read_ahead)]
         text += f"\n{samples:,} samples, read-ahead {read_ahead} KiB:\n\n"
-        text += "| who | samples/s | of raw | amplification |\n|---|--:|--:|--:|\n"
-        text += "".join(row(name, chosen) for name in sorted({run["name"] for run in chosen}))
+        text += measuring.markdown(
+            ("who", "samples/s", "of raw", "amplification"),
+            (row(name, chosen) for name in sorted({run["name"] for run in chosen})))
     return text
 
 
@@ -122,12 +121,10 @@ def main():
     options = parse_arguments()
     before = machine.load_average()
     runs = measure(options)
-    with open(options.results, "w", encoding="utf-8") as file:
-        json.dump({"bench": "random lmdb", "batch": BATCH,
-                   "machine": machine.describe(options.dataset, "mpiexec.openmpi"),
-                   "load_before": before, "load_after": machine.load_average(),
-                   "runs": runs}, file, indent=1)
-        file.write("\n")
+    measuring.write_json(options.results, {
+        "bench": "random lmdb", "batch": BATCH,
+        "machine": machine.describe(options.dataset, "mpiexec.openmpi"), "load_before": before,
+        "load_after": machine.load_average(), "runs": runs})
     print(tables(runs))
 
 

@@ -11,35 +11,22 @@ already in the file is not measured again. A cell that fails is listed, the othe
 exit status is 1. Needs root for cold caches and the modelled file system, and NumPy and h5py.
 """
 
-import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 
 import machine
+import measuring
+import nodes
 import shuffling
-
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
-
-import nodes  # noqa: E402
-from run_matrix import PFS_OPTIONS, RunError, check  # noqa: E402
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build/release", help="build tree with the programs")
-    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
-    parser.add_argument("--data", help="folder of the data sets (default: BUILD/bench/data)")
-    parser.add_argument("--output", help="results (default: BUILD/bench/shuffling.json)")
+    parser = measuring.parser(__doc__, "shuffling", timeout=1800)
     parser.add_argument("--sections", nargs="+", choices=shuffling.SECTIONS,
                         default=shuffling.SECTIONS)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--timeout", type=float, default=1800, help="seconds a cell")
     parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
     return parser.parse_args()
 
@@ -71,27 +58,16 @@ def _fill(array, random):
         array[row] = random.random(array.shape[1:], "f4")
 
 
-class Shuffling:
-
-    def __init__(self, options):
-        self.options = options
-        self.build = os.path.abspath(options.build)
-        self.data = os.path.abspath(options.data or os.path.join(self.build, "bench", "data"))
-        self.output = options.output or os.path.join(self.build, "bench", "shuffling.json")
-        self.cells = shuffling.cells(options.sections, self.data)
-        self.results = []
-        self.failures = []
-        if os.path.exists(self.output):
-            with open(self.output, encoding="utf-8") as file:
-                self.results = json.load(file)["cells"]
+class Shuffling(measuring.Measuring):
 
     def words(self, cell, dataset, output):
-        return [os.path.join(self.build, "src", "forebay"), "bench", "load", dataset, "--variants",
+        return [self.command, "bench", "load", dataset, "--variants",
                 *cell.variants.values(), "--batch", str(cell.batch), "--compute",
                 f"{round(cell.compute_ms * 1000)}us", "--repetitions",
                 str(self.options.repetitions), "--cold", "--json", output, *cell.options]
 
     def measure(self, cell):
+        make_data(cell.data, self.data)
         with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
             output = os.path.join(folder, "result.json")
             if cell.storage == shuffling.PFS:
@@ -102,63 +78,23 @@ class Shuffling:
                 result = json.load(file)
         for row, name in zip(result["summary"], cell.variants):
             row["name"] = name
-        return {"cell": cell.text(), "section": cell.section, "data": cell.data.name, "x": cell.x,
+        return {"section": cell.section, "data": cell.data.name, "x": cell.x,
                 "sample_bytes": cell.data.sample_bytes, "storage": cell.storage,
                 "compute_ms": cell.compute_ms, "batch": cell.batch,
                 "load": machine.load_average(), "summary": result["summary"]}
 
     def _run_locally(self, cell, output):
-        launcher = [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(cell.nodes)]
-        done = subprocess.run(
-            [*launcher, *self.words(cell, os.path.join(self.data, cell.data.file), output)],
-            env={**os.environ, "FOREBAY_RANKS_PER_NODE": str(cell.ranks_per_node)},
-            capture_output=True, text=True, check=False, timeout=self.options.timeout)
-        check(done)
+        self.launch(cell.nodes, self.words(cell, os.path.join(self.data, cell.data.file), output),
+                    {"FOREBAY_RANKS_PER_NODE": str(cell.ranks_per_node)})
 
     def _run_on_pfs(self, cell, output):
-        pfs = os.path.join(self.build, "bench", "pfs", "forebay-pfs")
-        with nodes.Nodes(self.data, cell.nodes, mpi=self.options.mpi, pfs_options=PFS_OPTIONS,
-                         pfs=pfs) as cluster:
-            check(cluster.run(self.words(cell, f"{{mount}}/{cell.data.file}", output),
-                              ranks_per_node=cell.ranks_per_node, timeout=self.options.timeout))
+        with self.on_pfs(cell.nodes) as cluster:
+            measuring.check(cluster.run(self.words(cell, f"{{mount}}/{cell.data.file}", output),
+                                        ranks_per_node=cell.ranks_per_node,
+                                        timeout=self.options.timeout))
 
-    def write(self):
-        results = {"bench": "shuffling", "date": time.strftime("%Y-%m-%d"),
-                   "machine": machine.describe(self.data, f"mpiexec.{self.options.mpi}"),
-                   "pfs": " ".join(PFS_OPTIONS), "failures": self.failures, "cells": self.results}
-        os.makedirs(os.path.dirname(os.path.abspath(self.output)), exist_ok=True)
-        with open(self.output + ".part", "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
-        os.replace(self.output + ".part", self.output)
-
-    def run(self):
-        known = {result["cell"] for result in self.results}
-        wanted = [cell for cell in self.cells if cell.text() not in known]
-        for number, cell in enumerate(wanted, 1):
-            print(f"[{number}/{len(wanted)}] {cell.text()}", file=sys.stderr)
-            if self.options.dry_run:
-                continue
-            try:
-                make_data(cell.data, self.data)
-                self.results.append(self.measure(cell))
-            except (RunError, nodes.NodesError, subprocess.TimeoutExpired, OSError) as error:
-                self.failures.append(f"{cell.text()}: {error}")
-                print(f"  failed: {error}", file=sys.stderr)
-            self.write()
-
-
-# Tables -----------------------------------------------------------------------------------------
-
-
-def _spread(row, name, decimals, factor=1.0):
-    values = [row[name][which] * factor for which in ("median", "least", "most")]
-    return "{1:.{0}f} ({2:.{0}f}-{3:.{0}f})".format(decimals, *values)
-
-
-def _markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+    def facts(self):
+        return {"pfs": " ".join(measuring.PFS_OPTIONS)}
 
 
 def _x(result):
@@ -178,17 +114,18 @@ def tables(results):
     """Markdown, a table for each section and data set; for `memory` one for all sizes."""
     text = ""
     for section in shuffling.SECTIONS:
-        of_section = [json.loads(json.dumps(one)) for one in results if one["section"] == section]
         groups = {}
-        for one in of_section:
-            groups.setdefault("" if section == "memory" else one["data"], []).append(one)
+        for one in results:
+            if one["section"] == section:
+                groups.setdefault("" if section == "memory" else one["data"], []).append(one)
         for data, group in groups.items():
             names = [row["name"] for row in group[0]["summary"]]
             figures = _FIGURES[section]
             head = [_X[section]] + [f"{name}: {title}" for name in names for title, _, _ in figures]
-            rows = [[_x(one)] + [_spread(row, figure, decimals) for row in one["summary"]
-                                 for _, figure, decimals in figures] for one in group]
-            text += f"### {section} {data}\n\n{_markdown(head, rows)}\n"
+            rows = [[_x(one)] + [measuring.spread_text(row[figure], decimals)
+                                 for row in one["summary"] for _, figure, decimals in figures]
+                    for one in group]
+            text += f"### {section} {data}\n\n{measuring.markdown(head, rows)}\n"
     return text
 
 
@@ -196,7 +133,7 @@ def main():
     nodes.end_by_exception()
     options = parse_arguments()
     shuffling_run = Shuffling(options)
-    shuffling_run.run()
+    shuffling_run.run(shuffling.cells(options.sections, shuffling_run.data))
     if not options.dry_run:
         print(tables(shuffling_run.results))
     sys.exit(1 if shuffling_run.failures else 0)

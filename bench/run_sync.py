@@ -12,19 +12,17 @@ that is already in the file is not measured again. A cell that fails is listed, 
 the exit status is 1.
 """
 
-import argparse
 import dataclasses
 import json
 import os
 import subprocess
 import sys
-import time
 
 import machine
+import measuring
 import sync_page
 import sync_trainings
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STRATEGIES = "negotiate,gs,nbcs,scp,topo,scp-topo"
 SECTIONS = ("weak", "strong", "contention", "cycles", "input", "nets", "peers", "training")
 
@@ -72,11 +70,7 @@ def cells(options):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build/release", help="build tree with the programs")
-    parser.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
-    parser.add_argument("--output", help="results (default: BUILD/bench/sync.json)")
+    parser = measuring.parser(__doc__, "sync", timeout=3600)
     parser.add_argument("--page", help="write the tables to this file (default: standard output)")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--nets", nargs="+", default=sync_page.NETS)
@@ -91,41 +85,13 @@ def parse_arguments():
                         help="one of so many numbers of a gradient is summed: cores do it here")
     parser.add_argument("--peer-python", default="/usr/bin/python3",
                         help="with torch, and horovod for its peer")
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds a cell")
     parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
     return parser.parse_args()
 
 
-class Failed(Exception):
-    pass
+class Sync(measuring.Measuring):
 
-
-class Measuring:
-
-    def __init__(self, options):
-        self.options = options
-        self.build = os.path.abspath(options.build)
-        self.output = options.output or os.path.join(self.build, "bench", "sync.json")
-        self.results, self.failures = [], []
-        if os.path.exists(self.output):
-            with open(self.output, encoding="utf-8") as file:
-                self.results = json.load(file)["cells"]
-
-    def _run(self, words, environment=None):
-        done = subprocess.run(words, capture_output=True, text=True, check=False,
-                              timeout=self.options.timeout,
-                              env={**os.environ, **(environment or {})})
-        if done.returncode != 0:
-            raise Failed((done.stderr.strip().splitlines() or ["no message"])[-1])
-        return json.loads(done.stdout.strip().splitlines()[-1])
-
-    def _launcher(self, ranks):
-        return [os.path.join(_ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(ranks)]
-
-    def _trainings(self, command):
-        return sync_trainings.Trainings(command, self._launcher,
-                                        os.path.join(self.build, "bench", "data"),
-                                        self.options.timeout)
+    bench = "sync matrix"
 
     def _network_flags(self, cell):
         return ["--net", cell.net, "--batch", str(cell.batch), "--time-scale",
@@ -137,16 +103,18 @@ class Measuring:
                 "--input-threads", str(cell.threads)]
 
     def measure(self, cell):
-        command = [os.path.join(self.build, "bench", "forebay-bench"), "sync"]
-        launcher = self._launcher(cell.ranks)
+        return {**dataclasses.asdict(cell), "load": machine.load_average(),
+                "result": self._result(cell)}
+
+    def _result(self, cell):
+        command = [self.bench_command, "sync"]
         if cell.section == "training":
-            return self._trainings(os.path.join(self.build, "src", "forebay")).measure(
-                next(net for net in sync_trainings.NETS if net.name == cell.net), cell.ranks,
-                self.options.repetitions)
+            net = next(net for net in sync_trainings.NETS if net.name == cell.net)
+            return sync_trainings.measure(self, net, cell.ranks, self.options.repetitions)
         if not cell.peer:
-            result = self._run([*launcher, *command, *self._network_flags(cell),
-                                *self._training_flags(cell), "--strategy", cell.strategies,
-                                "--cycle", f"{round(cell.cycle_ms * 1000)}us", "--json", "-"])
+            result = self._last_line(self.launch(cell.ranks, [
+                *command, *self._network_flags(cell), *self._training_flags(cell), "--strategy",
+                cell.strategies, "--cycle", f"{round(cell.cycle_ms * 1000)}us", "--json", "-"]))
             result.pop("runs")
             return result
         operations = os.path.join(self.build, "bench", "operations.json")
@@ -154,54 +122,33 @@ class Measuring:
         with open(operations, "w", encoding="utf-8") as file:
             subprocess.run([*command, *self._network_flags(cell), "--operations"], stdout=file,
                            check=True)
-        script = os.path.join(_ROOT, "bench", "peers", f"{cell.peer}.py")
-        return self._run([*launcher, self.options.peer_python, "-B", script, operations,
-                          *self._training_flags(cell)],
-                         {"HOROVOD_CYCLE_TIME": f"{cell.cycle_ms:g}"})
+        script = os.path.join(measuring.ROOT, "bench", "peers", f"{cell.peer}.py")
+        return self._last_line(self.launch(
+            cell.ranks, [self.options.peer_python, "-B", script, operations,
+                         *self._training_flags(cell)],
+            {"HOROVOD_CYCLE_TIME": f"{cell.cycle_ms:g}"}))
 
-    def write(self):
-        results = {"bench": "sync matrix", "date": time.strftime("%Y-%m-%d"),
-                   "machine": machine.describe(self.build, f"mpiexec.{self.options.mpi}"),
-                   "options": {name: getattr(self.options, name) for name in (
-                       "ranks", "batch", "steps", "warmup", "repetitions", "time_scale", "shrink")},
-                   "failures": self.failures, "cells": self.results}
-        os.makedirs(os.path.dirname(os.path.abspath(self.output)), exist_ok=True)
-        with open(self.output + ".part", "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
-        os.replace(self.output + ".part", self.output)
-        return results
+    @staticmethod
+    def _last_line(output):
+        return json.loads(output.strip().splitlines()[-1])
 
-    def run(self):
-        known = {result["cell"] for result in self.results}
-        wanted = [cell for cell in cells(self.options)
-                  if cell.section in self.options.sections and cell.text() not in known]
-        for number, cell in enumerate(wanted, 1):
-            print(f"[{number}/{len(wanted)}] {cell.text()}", file=sys.stderr)
-            if self.options.dry_run:
-                continue
-            try:
-                self.results.append({"cell": cell.text(), **dataclasses.asdict(cell),
-                                     "load": machine.load_average(),
-                                     "result": self.measure(cell)})
-            except (Failed, subprocess.SubprocessError, OSError, ValueError) as error:
-                self.failures.append(f"{cell.text()}: {error}")
-                print(f"  failed: {error}", file=sys.stderr)
-            self.write()
+    def facts(self):
+        return {"options": {name: getattr(self.options, name) for name in (
+            "ranks", "batch", "steps", "warmup", "repetitions", "time_scale", "shrink")}}
 
 
 def main():
     options = parse_arguments()
-    measuring = Measuring(options)
-    measuring.run()
+    sync = Sync(options)
+    sync.run([cell for cell in cells(options) if cell.section in options.sections])
     if not options.dry_run:
-        page = sync_page.page(measuring.write())
+        page = sync_page.page(sync.write())
         if options.page:
             with open(options.page, "w", encoding="utf-8") as file:
                 file.write(page)
         else:
             print(page)
-    sys.exit(1 if measuring.failures else 0)
+    sys.exit(1 if sync.failures else 0)
 
 
 if __name__ == "__main__":

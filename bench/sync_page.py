@@ -1,5 +1,7 @@
 """The tables of docs/results/sync.md, from what run_sync.py has measured."""
 
+from measuring import markdown, spread_text
+
 # In the order of table 6.1, with what the paper gives: nodes, edges, milliseconds of its traversal,
 # share of the susceptible window, and the gain of topo over Horovod (6.4.2; for ResNet-50 the best
 # of all strategies).
@@ -28,16 +30,6 @@ _TITLES = {"weak": "Weak scaling (figure 6.16)", "strong": "Strong scaling (figu
            "peers": "Other libraries", "training": "Real trainings"}
 
 
-def _markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
-
-
-def _spread(figure, decimals=1):
-    return "{1:.{0}f} ({2:.{0}f}-{3:.{0}f})".format(
-        decimals, *(figure[which] for which in ("median", "least", "most")))
-
-
 def _median(row, name, factor=1.0, decimals=1):
     return f"{factor * row[name]['median']:.{decimals}f}"
 
@@ -46,7 +38,7 @@ def _gain_rows(cells):
     """Images a second of the first strategy, and what the others gain over it."""
     for cell in cells:
         summary = cell["result"]["summary"]
-        yield [cell["x"], _spread(summary[0]["images_per_second"])] + [
+        yield [cell["x"], spread_text(summary[0]["images_per_second"])] + [
             f"{100 * row['gain']:+.1f} %" for row in summary[1:]]
 
 
@@ -57,7 +49,7 @@ def _gains(section, cells):
     if section == "weak":
         rows.append(["paper, at best", ""] + [
             f"+{_PAPER_GAINS[name]} %" if name in _PAPER_GAINS else "" for name in names[1:]])
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _threads(cells):
@@ -75,7 +67,7 @@ def _threads(cells):
                          " / ".join(_median(row, name) for name in
                                     ("waiting_ms", "copying_ms", "summing_ms")),
                          _median(row, "idle_ms"), _median(row, "step_ms")])
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _networks(cells):
@@ -91,7 +83,7 @@ def _networks(cells):
                      _median(next(iter(summary.values())), "window_share", 100, 0),
                      f"{100 * topo['gain']:+.1f} %" if topo else "-", f"{nodes}, {edges}", plan,
                      f"{window} %" if window else "-", f"{gain} %"])
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _peers(cells):
@@ -101,18 +93,18 @@ def _peers(cells):
         if cell["peer"]:
             result = cell["result"]
             rows.append([cell["x"], f"{result['how']} {result['version']}",
-                         _spread(result["images_per_second"])])
+                         spread_text(result["images_per_second"])])
             continue
-        rows += [[cell["x"], f"Forebay {row['strategy']}", _spread(row["images_per_second"])]
+        rows += [[cell["x"], f"Forebay {row['strategy']}", spread_text(row["images_per_second"])]
                  for row in cell["result"]["summary"]]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _trainings(cells):
     head = ["network", "--sync", "images/s", "over blocking", "exposed, % of the time",
             "bytes that overlap, %", "progress thread, % of a core"]
-    return _markdown(head, [
-        [cell["x"], row["strategy"], _spread(row["images_per_second"]), f"{100 * row['gain']:+.1f} %",
+    return markdown(head, [
+        [cell["x"], row["strategy"], spread_text(row["images_per_second"]), f"{100 * row['gain']:+.1f} %",
          _median(row, "exposed_share", 100), _median(row, "overlap", 100, 0),
          _median(row, "progress_share", 100)]
         for cell in cells for row in cell["result"]["summary"]])

@@ -11,7 +11,6 @@ within 5 % of shuffled. The exit status is 1 where it does not, or where a train
 NumPy and h5py. Results can be continued: what is in the file is not trained again.
 """
 
-import argparse
 import os
 import statistics
 import sys
@@ -100,9 +99,7 @@ def table(work, runs, means):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    trainings.add_arguments(parser, "train_orders")
+    parser = trainings.parser(__doc__, "train_orders")
     parser.add_argument("--applications", nargs="+", choices=("cosmoflow", "neuron"),
                         default=["cosmoflow", "neuron"])
     options = parser.parse_args()

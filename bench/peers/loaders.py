@@ -36,6 +36,7 @@ import loader_report  # noqa: E402
 import loader_setup  # noqa: E402
 import loader_worker  # noqa: E402
 import machine  # noqa: E402
+import measuring  # noqa: E402
 
 _TIMEOUT = 300
 
@@ -140,15 +141,6 @@ def load_results(options):
             "machine": machine.describe(_ROOT, "mpiexec.openmpi"), "missing": {}, "runs": []}
 
 
-def save(options, results):
-    os.makedirs(os.path.dirname(os.path.abspath(options.results)), exist_ok=True)
-    part = options.results + ".json.part"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
-    os.replace(part, options.results + ".json")
-
-
 def planned(options, missing, results):
     """(round, case, peer) of all runs that are not there."""
     done = {(r["round"], r["case"], r["peer"]) for r in results["runs"]}
@@ -181,9 +173,9 @@ def main():
         told = figures.get("error") or f"{figures['samples_per_second']:,.0f} samples/s"
         say(f"[{place + 1}/{len(left)}] round {number}, {case.name}, {peer}: {told}")
         results["runs"].append({"round": number, "case": case.name, "peer": peer, **figures})
-        save(options, results)
+        measuring.write_json(options.results + ".json", results)
     results["load_after"] = machine.load_average()
-    save(options, results)
+    measuring.write_json(options.results + ".json", results)
     text = loader_report.page(results)
     with open(options.results + ".md", "w", encoding="utf-8") as file:
         file.write(text)

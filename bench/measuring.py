@@ -1,0 +1,139 @@
+"""What programs here share that measure cell after cell: options, ranks, results, and tables.
+
+A cell is one run under the launcher. Results go into one JSON file, which is whole after each cell; a
+cell that is already in it is not measured again. One that fails is listed, the others go on.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import machine
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "bench", "pfs"))
+
+import nodes  # noqa: E402
+
+# 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
+PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
+               "--seek-penalty", "2ms")
+
+
+class Failed(RuntimeError):
+    """A run ended with an error."""
+
+
+def parser(doc, name, timeout):
+    """With the options that all of them have; `name` is that of the results."""
+    made = argparse.ArgumentParser(description=doc,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--build", default="build/release", help="build tree with the programs")
+    made.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
+    made.add_argument("--data", help="folder of the data sets (default: BUILD/bench/data)")
+    made.add_argument("--output", help=f"results (default: BUILD/bench/{name}.json)")
+    made.add_argument("--timeout", type=float, default=timeout, help="seconds a run")
+    made.set_defaults(results=name)
+    return made
+
+
+class Measuring:
+    """For classes that say how a cell is measured: measure(cell) returns what the file then has of
+    it. A cell is known by its text()."""
+
+    bench = ""  # what the file says of itself
+    kept, key = "cells", "cell"  # where it has results, and where each says of what it is
+
+    def __init__(self, options, go_on=True):
+        self.options = options
+        self.build = os.path.abspath(options.build)
+        self.command = os.path.join(self.build, "src", "forebay")
+        self.bench_command = os.path.join(self.build, "bench", "forebay-bench")
+        self.data = os.path.abspath(options.data or os.path.join(self.build, "bench", "data"))
+        self.output = options.output or os.path.join(self.build, "bench", f"{options.results}.json")
+        self.results, self.failures = [], []
+        if go_on and os.path.exists(self.output):
+            with open(self.output, encoding="utf-8") as file:
+                self.results = json.load(file)[self.kept]
+
+    def identity(self, cell):
+        return cell.text()
+
+    def run(self, cells):
+        known = {result[self.key] for result in self.results}
+        wanted = [cell for cell in cells if self.identity(cell) not in known]
+        for number, cell in enumerate(wanted, 1):
+            print(f"[{number}/{len(wanted)}] {cell.text()}", file=sys.stderr, flush=True)
+            if getattr(self.options, "dry_run", False):
+                continue
+            try:
+                self.results.append({self.key: self.identity(cell), **self.measure(cell)})
+            except (Failed, nodes.NodesError, subprocess.SubprocessError, OSError,
+                    ValueError) as error:
+                self.failures.append(f"{cell.text()}: {error}")
+                print(f"  failed: {error}", file=sys.stderr)
+            self.write()
+
+    def launch(self, ranks, words, environment=None):
+        """What the program printed."""
+        done = subprocess.run(
+            [os.path.join(ROOT, "scripts", "mpirun.sh"), self.options.mpi, str(ranks),
+             *map(str, words)], env={**os.environ, **(environment or {})}, capture_output=True,
+            text=True, check=False, timeout=self.options.timeout)
+        check(done)
+        return done.stdout
+
+    @contextlib.contextmanager
+    def on_pfs(self, count):
+        """Nodes of the modelled parallel file system, over the folder of data sets."""
+        with nodes.Nodes(self.data, count, mpi=self.options.mpi, pfs_options=PFS_OPTIONS,
+                         pfs=os.path.join(self.build, "bench", "pfs", "forebay-pfs")) as cluster:
+            yield cluster
+
+    def facts(self):
+        """What the results say beside cells."""
+        return {}
+
+    def write(self):
+        place = self.data if os.path.exists(self.data) else self.build
+        results = {"bench": self.bench or self.options.results, "date": time.strftime("%Y-%m-%d"),
+                   "machine": machine.describe(place, f"mpiexec.{self.options.mpi}"),
+                   **self.facts(), "failures": self.failures, self.kept: self.results}
+        write_json(self.output, results)
+        return results
+
+
+def check(done):
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        told = [line for line in lines if line.startswith("forebay: ")] or lines[-1:]
+        raise Failed(f"exit status {done.returncode}: {told[0]}")
+
+
+def write_json(path, results):
+    """Whole or not at all."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".part", path)
+
+
+def markdown(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
+
+
+def spread_of(values):
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def spread_text(figure, decimals=1):
+    """Median, with least and most."""
+    return "{1:,.{0}f} ({2:,.{0}f}-{3:,.{0}f})".format(
+        decimals, *(figure[which] for which in ("median", "least", "most")))
