@@ -12,7 +12,8 @@ import matplotlib  # noqa: E402
 matplotlib.use("svg")
 import matplotlib.pyplot as plot  # noqa: E402  (the backend must be chosen first)
 
-from results import LADDER, in_order  # noqa: E402
+from page import Figure  # noqa: E402
+from results import BASELINE, LADDER, in_order  # noqa: E402
 
 plot.rcParams.update({
     "svg.fonttype": "none",  # text stays text: small, and it can be searched
@@ -48,6 +49,54 @@ def panels(titles, height=3.0, width=4.2, columns=3):
     for title, axis in zip(titles, axes):
         axis.set_title(title, fontsize=9)
     return figure, dict(zip(titles, axes))
+
+
+def draw(name, title, paper, shown, panel, joined=" ", **shape):
+    """The figure with a panel for each of `shown`, {its title: what it shows}. panel(axis, what) draws
+    one, and returns what there is to say of it."""
+    if not shown:
+        return Figure(name, title, "", paper, "Not measured.")
+    figure, axes = panels(list(shown), **shape)
+    sentences = [panel(axes[title], what) for title, what in shown.items()]
+    legend_below(figure, axes.values())
+    return Figure(name, title, to_svg(figure, name), paper, joined.join(filter(None, sentences)))
+
+
+def bars_of(axis, names):
+    """Horizontal bars, one a name, the first at the top."""
+    axis.set_yticks(range(len(names)))
+    axis.set_yticklabels(names)
+    axis.invert_yaxis()
+
+
+def values_as_bars(axis, values, form):
+    """{strategy: number} with the numbers beside the bars."""
+    names = list(values)
+    bars = axis.barh(range(len(names)), values.values(),
+                     color=[style(name, names)["color"] for name in names])
+    axis.bar_label(bars, fmt=form, padding=2, fontsize=8)
+    axis.margins(x=0.18)
+    bars_of(axis, names)
+
+
+def parts_as_bars(axis, cell, names, parts):
+    """Seconds of each part, one behind the other; returns their sums, by name."""
+    left = [0.0] * len(names)
+    for part in parts:
+        values = [cell.figure(name, f"{part}_seconds") or 0.0 for name in names]
+        axis.barh(range(len(names)), values, left=left, color=PARTS[part],
+                  label="wait for buffer" if part == "wait" else part)
+        left = [a + b for a, b in zip(left, values)]
+    axis.set_xlabel("seconds, mean of the ranks")
+    bars_of(axis, names)
+    return left
+
+
+def times_the_baseline(best, values):
+    """", 2.00 times lmdb", where both are there."""
+    if not values.get(BASELINE) or best == BASELINE:
+        return ""
+    return f", {values[best] / values[BASELINE]:.2f} times {BASELINE}"
 
 
 def legend_below(figure, axes):
