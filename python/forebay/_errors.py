@@ -6,9 +6,11 @@ Each is also a built-in exception of the same meaning, so ``except FileNotFoundE
 from __future__ import annotations
 
 import json
-from typing import Optional
+from typing import Any, Optional, TypeVar
 
 from ._wording import for_python
+
+_Error = TypeVar("_Error", bound="Error")
 
 
 class Error(Exception):
@@ -38,6 +40,11 @@ class Error(Exception):
     def __str__(self) -> str:
         # OSError would show a number and a text.
         return str(self.args[0]) if self.args else ""
+
+    def _told(self: _Error, **facts: Any) -> _Error:
+        """With what is known of it."""
+        self.__dict__.update(facts)
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), self.args, self.__dict__)
@@ -100,30 +107,15 @@ class UserCodeError(Error, RuntimeError):
     def of(cls, cause: Exception, sample: Optional[int], key: str) -> UserCodeError:
         """For the sample with this id and key; None: for a batch."""
         happened = f"{type(cause).__name__}: {cause}"
+        remedy = "mend the function, or give on_error='skip'"
         place = "a batch" if sample is None else f"sample {sample}"
         place += f", key {key}" if key else ""
-        error = cls(f"{place}: {happened}: mend the function, or give on_error='skip'")
-        error.happened = happened
-        error.remedy = "mend the function, or give on_error='skip'"
-        error.sample = sample
-        error.key = key or None
+        error = cls(f"{place}: {happened}: {remedy}")
         error.__cause__ = cause
-        return error
+        return error._told(happened=happened, remedy=remedy, sample=sample, key=key or None)
 
 
-_CLASSES = {
-    cls.kind: cls
-    for cls in (
-        UsageError,
-        NotFoundError,
-        CorruptError,
-        UnsupportedError,
-        StorageError,
-        CommunicationError,
-        ChangedError,
-        CancelledError,
-    )
-}
+_CLASSES = {cls.kind: cls for cls in Error.__subclasses__()}
 
 
 def make(
@@ -141,15 +133,15 @@ def make(
     told = f"{happened}; {remedy}" if remedy else happened
     if message.endswith(told):  # in front of it stand names of files, which stay as they are
         message = message[: len(message) - len(told)] + for_python(told)
-    error = _CLASSES.get(kind, Error)(message)
-    error.happened = for_python(happened)
-    error.remedy = for_python(remedy)
-    error.file = file
-    error.offset = offset
-    error.sample = sample
-    error.key = key
-    error.rank = rank
-    return error
+    return _CLASSES.get(kind, Error)(message)._told(
+        happened=for_python(happened),
+        remedy=for_python(remedy),
+        file=file,
+        offset=offset,
+        sample=sample,
+        key=key,
+        rank=rank,
+    )
 
 
 def serialized(error: Error) -> str:
@@ -170,16 +162,11 @@ def serialized(error: Error) -> str:
 
 def usage(happened: str, remedy: str) -> UsageError:
     """A call that makes no sense, in the words of the library's own errors."""
-    error = UsageError(f"{happened}: {remedy}")
-    error.happened = happened
-    error.remedy = remedy
-    return error
+    return UsageError(f"{happened}: {remedy}")._told(happened=happened, remedy=remedy)
 
 
 def changed(path: str) -> ChangedError:
     """A data set that is not what it was when it was opened."""
-    error = ChangedError(f"{path}: the data set was changed since it was opened: open it anew")
-    error.happened = "the data set was changed since it was opened"
-    error.remedy = "open it anew"
-    error.file = path
-    return error
+    happened, remedy = "the data set was changed since it was opened", "open it anew"
+    error = ChangedError(f"{path}: {happened}: {remedy}")
+    return error._told(happened=happened, remedy=remedy, file=path)
