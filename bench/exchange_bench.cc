@@ -427,31 +427,11 @@ class Bandwidth {
 
   void between_nodes(Json& result) {
     Raw raw(bench_.world(), sample_bytes_);
-    const bool reads = bench_.world().rank() == 0;
-    const bool owns = bench_.world().rank() == bench_.owner();
     const int turns = rounds();
-    Series ours, gets, messages;
-    for (int turn = 0; turn < kTurns; ++turn) {
-      raw.meet();
-      if (reads && raw.gets())
-        gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
-      raw.meet();
-      if (reads) messages.add(pace(turns, [&](const auto& list) { raw.receive(list, room_); }));
-      if (owns) pace(turns, [&](const auto& list) { raw.send(list); });
-      bench_.world().barrier();
-      if (reads) ours.add(pace(turns, [&](const auto& list) { bench_.fetch(list, room_); }));
-      bench_.world().barrier();
-    }
-    compare(result, ours, gets, messages);
-    beside_computing(result["owner_computes"], raw, std::max(2, turns / 8));
-  }
-
-  /// What the raw transports reach where the owner is one that trains: its main thread computes,
-  /// and another one does nothing else than call MPI.
-  void beside_computing(Json& result, Raw& raw, int turns) {
-    const bool reads = bench_.world().rank() == 0;
-    const bool owns = bench_.world().rank() == bench_.owner();
-    const auto owner = [&](const std::function<void()>& serve) {
+    compare_ways(result, raw, turns, [](const auto& serve) { serve(); });
+    // What the raw transports reach where the owner is one that trains: its main thread computes,
+    // and another one does nothing else than call MPI.
+    compare_ways(result["owner_computes"], raw, std::max(2, turns / 8), [](const auto& serve) {
       std::atomic<bool> done = false;
       std::thread serving([&] {
         ask_for_short_turns();
@@ -461,16 +441,24 @@ class Bandwidth {
       const bool computed = Computing().until(done) > 0;
       serving.join();
       if (!computed) throw std::logic_error("nothing was computed");
-    };
+    });
+  }
+
+  /// `owner`: how the rank whose samples are read does what it has to do for it.
+  void compare_ways(Json& result, Raw& raw, int turns,
+                    const std::function<void(const std::function<void()>&)>& owner) {
+    const bool reads = bench_.world().rank() == 0;
+    const bool owns = bench_.world().rank() == bench_.owner();
     const auto owner_or_not = [&](const std::function<void()>& meet) {
       if (owns) return owner(meet);
       meet();
     };
     Series ours, gets, messages;
     for (int turn = 0; turn < kTurns; ++turn) {
-      bench_.world().barrier();
-      if (reads && raw.gets())
+      raw.meet();
+      if (reads && raw.gets()) {
         gets.add(pace(turns, [&](const auto& list) { raw.get(list, room_); }));
+      }
       owner_or_not([&] { raw.meet(); });
       if (reads) messages.add(pace(turns, [&](const auto& list) { raw.receive(list, room_); }));
       if (owns) owner([&] { pace(turns, [&](const auto& list) { raw.send(list); }); });

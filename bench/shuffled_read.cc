@@ -1,25 +1,21 @@
 // How fast samples come in random order from storage, beside what the device gives.
 //
-//   shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold] [window=W] [group=G] [buffers=K]
-//                 [compute=MICROSECONDS]
+//   shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold]
 //
 // HOW: loader   order shuffled, through Loader, into nobody's hands
 //      raw      reads of the pages that the same samples lie on, in the same order and numbers,
 //               by the same engine: no leaves, no checks, nothing unpacked
 //      liblmdb  its own look-up of the same samples by key, one byte of each page touched
 //
-// `cold` drops the file (only) from the page cache first. The others are for `loader`: the order
-// grouped instead, and computing emulated by sleeping between two batches. Prints one JSON line;
-// `seconds` runs from the first request for a batch, opening aside.
+// `cold` drops the file (only) from the page cache first. Prints one JSON line; `seconds` runs from
+// the first request for a batch, opening aside.
 #include <fmt/core.h>
 #include <lmdb.h>
 
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <stdexcept>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include "bench/cold_file.hpp"
@@ -41,12 +37,10 @@ struct Run {
   unsigned depth = 0;
   std::uint64_t batch = 0;
   std::uint64_t samples = 0;
-  std::uint64_t window = 8;
-  std::uint64_t group = 0;
-  int buffers = 2;
-  std::chrono::microseconds compute{0};
   bool cold = false;
 };
+
+constexpr std::uint64_t kWindow = 8;  // batches
 
 struct Result {
   double seconds = 0;
@@ -66,17 +60,15 @@ EpochOrder order_of(const Run& run, std::uint64_t entries) {
   options.order = forebay::OrderName::shuffled;
   options.entries = entries;
   options.batch = run.batch;
-  options.window = run.window;
+  options.window = kWindow;
   return {options, 0};
 }
 
 Result run_loader(const Run& run) {
   forebay::LoaderOptions options;
   options.batch = run.batch;
-  options.order = run.group > 0 ? forebay::OrderName::grouped : forebay::OrderName::shuffled;
-  options.group = run.group;
-  options.window = run.window;
-  options.buffers = run.buffers;
+  options.order = forebay::OrderName::shuffled;
+  options.window = kWindow;
   options.iterations = run.samples / run.batch;
   options.depth = run.depth;
   options.set("engine", run.engine);
@@ -87,7 +79,6 @@ Result run_loader(const Run& run) {
   double first = 0;
   while (const auto batch = loader.next()) {
     if (first == 0) first = loader.statistics().exposed_seconds;
-    if (run.compute.count() > 0) std::this_thread::sleep_for(run.compute);
   }
   const double seconds = forebay::now_seconds() - begin;
   const auto figures = loader.statistics();
@@ -124,7 +115,7 @@ Result run_raw(const Run& run) {
   const auto file = open_file(data_file(run), Engine::pread);
   const auto reader = make_bulk_reader(file, run.engine == "uring" ? Engine::uring : Engine::pread,
                                        {.depth = run.depth, .scattered = true});
-  const std::size_t together = run.batch * run.window;
+  const std::size_t together = run.batch * kWindow;
   std::vector<std::byte> memory(together * extents.front().length);
   if (run.cold) drop_from_cache(data_file(run));
   const double begin = now_seconds();
@@ -201,16 +192,7 @@ Run parse(int argc, char** argv) {
   run.depth = static_cast<unsigned>(std::stoul(argv[4]));
   run.batch = std::stoull(argv[5]);
   run.samples = std::stoull(argv[6]) / run.batch * run.batch;
-  for (int i = 7; i < argc; ++i) {
-    const std::string word = argv[i];
-    const std::string name = word.substr(0, word.find('='));
-    const std::uint64_t value = name == word ? 0 : std::stoull(word.substr(name.size() + 1));
-    if (name == "cold") run.cold = true;
-    if (name == "window") run.window = value;
-    if (name == "group") run.group = value;
-    if (name == "buffers") run.buffers = static_cast<int>(value);
-    if (name == "compute") run.compute = std::chrono::microseconds(value);
-  }
+  run.cold = argc > 7 && std::string_view(argv[7]) == "cold";
   return run;
 }
 
@@ -225,9 +207,7 @@ Result measure(const Run& run) {
 
 int main(int argc, char** argv) {
   if (argc < 7) {
-    std::fputs(
-        "usage: shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold] [NAME=NUMBER]...\n",
-        stderr);
+    std::fputs("usage: shuffled_read DATASET HOW ENGINE DEPTH BATCH SAMPLES [cold]\n", stderr);
     return 2;
   }
   try {
@@ -238,7 +218,7 @@ int main(int argc, char** argv) {
                R"("delivered":{},"read_seconds":{:.4f},"exposed_seconds":{:.4f},)"
                R"("first_seconds":{:.4f}}})"
                "\n",
-               run.how, run.engine, run.depth, run.window, run.cold, result.samples, result.seconds,
+               run.how, run.engine, run.depth, kWindow, run.cold, result.samples, result.seconds,
                static_cast<double>(result.samples) / result.seconds, result.requests, result.bytes,
                result.delivered, result.read_seconds, result.exposed_seconds, result.first_seconds);
   } catch (const std::exception& error) {
