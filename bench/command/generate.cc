@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bench/command/commands.hpp"
 #include "bench/command/generate/hdf5_file.hpp"

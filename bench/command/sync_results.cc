@@ -4,17 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/number_text.hpp"
 #include "forebay/mpi.hpp"
 #include "measure/comparison.hpp"
 #include "program/output.hpp"
+#include "sync/gradient_sum.hpp"
 
 namespace forebay::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using emulation::ThreadCost;
 using emulation::TrainingFigures;
 
 constexpr const char* kInputs[] = {"real", "synthetic", "none"};
@@ -102,7 +103,7 @@ Json figures_of(const SyncRun& run, const SyncBenchOptions& options) {
   return figures;
 }
 
-Json cost_to_json(const ThreadCost& cost) {
+Json cost_to_json(const ProcessUsage& cost) {
   return {{"user_seconds", cost.user_seconds},
           {"system_seconds", cost.system_seconds},
           {"voluntary_switches", cost.voluntary_switches},
@@ -111,32 +112,19 @@ Json cost_to_json(const ThreadCost& cost) {
 
 Json rank_to_json(const TrainingFigures& figures) {
   const SyncStatistics& sync = figures.sync;
-  return {{"seconds", figures.seconds},
-          {"input_wait_seconds", figures.input_wait_seconds},
-          {"device_idle_seconds", figures.device_idle_seconds},
-          {"exposed_seconds", figures.exposed_seconds},
-          {"susceptible_seconds", figures.susceptible_seconds},
-          {"scheduler", cost_to_json(figures.scheduler)},
-          {"input", cost_to_json(figures.input)},
-          {"progress",
-           cost_to_json({sync.thread_user_seconds, sync.thread_system_seconds,
-                         sync.thread_voluntary_switches, sync.thread_involuntary_switches})},
-          {"tensors", sync.tensors},
-          {"transfers", sync.transfers},
-          {"bytes", sync.bytes},
-          {"wire_bytes", sync.wire_bytes},
-          {"largest_transfer", sync.largest_transfer},
-          {"cycles", sync.cycles},
-          {"empty_cycles", sync.empty_cycles},
-          {"negotiations", sync.negotiations},
-          {"cache_hits", sync.cache_hits},
-          {"cache_misses", sync.cache_misses},
-          {"fallbacks", sync.fallbacks},
-          {"wait_seconds", sync.wait_seconds},
-          {"copy_seconds", sync.copy_seconds},
-          {"transfer_seconds", sync.transfer_seconds},
-          {"skew_seconds", sync.skew_seconds},
-          {"oversleep", sync.oversleep}};
+  Json json{{"seconds", figures.seconds},
+            {"input_wait_seconds", figures.input_wait_seconds},
+            {"device_idle_seconds", figures.device_idle_seconds},
+            {"exposed_seconds", figures.exposed_seconds},
+            {"susceptible_seconds", figures.susceptible_seconds},
+            {"scheduler", cost_to_json(figures.scheduler)},
+            {"input", cost_to_json(figures.input)},
+            {"progress", cost_to_json({.voluntary_switches = sync.thread_voluntary_switches,
+                                       .involuntary_switches = sync.thread_involuntary_switches,
+                                       .user_seconds = sync.thread_user_seconds,
+                                       .system_seconds = sync.thread_system_seconds})}};
+  for_each_figure(sync, [&json](const char* name, const auto& figure) { json[name] = figure; });
+  return json;
 }
 
 Json run_to_json(const SyncRun& run, const SyncBenchOptions& options) {

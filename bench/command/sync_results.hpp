@@ -12,7 +12,7 @@
 //   window %     of a step in which scheduler and input are at work before the first transfer
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "bench/command/sync_bench.hpp"

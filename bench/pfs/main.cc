@@ -20,8 +20,6 @@
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
-#include "pfs/control.hpp"
-#include "pfs/deadline_queue.hpp"
 #include "pfs/faults.hpp"
 #include "pfs/meter.hpp"
 #include "pfs/model.hpp"

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,5 +36,51 @@ nb::list list_of_bytes(const std::vector<std::string>& texts);
 
 /// The shape of `samples` samples of `field`.
 std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples);
+
+// Stored values on their way to Python: for each part of a sample, all values of a batch one behind
+// the other, and where each begins (forebay.Ragged).
+
+/// Which parts of the values are wanted; of values without parts, number 0 is the whole.
+struct WantedParts {
+  std::size_t parts = 0;  ///< of each value; 0: it is one
+  std::vector<std::size_t> wanted;
+};
+
+/// One part of all samples of a batch.
+struct Column {
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::int64_t> offsets{0};
+
+  void add(std::span<const std::byte> value);
+};
+
+class Columns {
+ public:
+  /// `which` must outlive it. `bytes`: what the values have together, at most.
+  Columns(const WantedParts& which, std::size_t samples, std::size_t bytes);
+
+  /// Copies the wanted parts of `value`. Throws corrupt.
+  void add(std::span<const std::byte> value);
+  /// [(bytes, offsets), ...], moved out.
+  nb::list to_python();
+
+ private:
+  const WantedParts* which_;
+  std::vector<std::span<const std::byte>> split_;
+  std::vector<Column> columns_;
+};
+
+// Fields for Python.
+
+/// [(name, type, shape), ...]
+inline nb::list fields_of(const Schema& schema) {
+  nb::list fields;
+  for (const Field& field : schema.fields) {
+    nb::list shape;
+    for (const std::uint64_t extent : field.shape) shape.append(extent);
+    fields.append(nb::make_tuple(field.name, std::string(to_string(field.type)), nb::tuple(shape)));
+  }
+  return fields;
+}
 
 }  // namespace forebay::python

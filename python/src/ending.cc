@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "module.hpp"
-#include "unlocked.hpp"
 
 namespace forebay::python {
 namespace {

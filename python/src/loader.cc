@@ -16,10 +16,8 @@
 #include <mutex>
 
 #include "arrays.hpp"
-#include "columns.hpp"
 #include "ending.hpp"
-#include "schema.hpp"
-#include "unlocked.hpp"
+#include "module.hpp"
 
 namespace forebay::python {
 namespace {

@@ -7,8 +7,6 @@
 #include <bit>
 #include <functional>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "forebay/error.hpp"

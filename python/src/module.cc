@@ -1,7 +1,5 @@
 #include "module.hpp"
 
-#include "unlocked.hpp"
-
 NB_MODULE(_core, module) {
   module.doc() = "The C++ side of the package forebay. Not for direct use.";
   module.attr("version") = FOREBAY_VERSION;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "forebay/error.hpp"
-#include "unlocked.hpp"
+#include "module.hpp"
 
 namespace forebay::python {
 namespace {

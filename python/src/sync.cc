@@ -16,7 +16,7 @@
 #include "memory.hpp"
 #include "module.hpp"
 #include "on_the_way.hpp"
-#include "unlocked.hpp"
+#include "sync/gradient_sum.hpp"
 
 namespace forebay::python {
 namespace {
@@ -215,22 +215,10 @@ std::shared_ptr<PythonSync> make_engine(const std::shared_ptr<Communicator>& com
 }
 
 nb::dict figures_of(const SyncEngine& engine) {
-  const SyncStatistics figures = engine.statistics();
   nb::dict all;
-  all["tensors"] = figures.tensors;
-  all["transfers"] = figures.transfers;
-  all["bytes"] = figures.bytes;
-  all["wire_bytes"] = figures.wire_bytes;
-  all["cycles"] = figures.cycles;
-  all["negotiations"] = figures.negotiations;
-  all["plans"] = figures.plans;
-  all["fallbacks"] = figures.fallbacks;
-  all["stalls"] = figures.stalls;
-  all["wait_seconds"] = figures.wait_seconds;
-  all["copy_seconds"] = figures.copy_seconds;
-  all["transfer_seconds"] = figures.transfer_seconds;
-  all["thread_user_seconds"] = figures.thread_user_seconds;
-  all["thread_system_seconds"] = figures.thread_system_seconds;
+  for_each_figure(engine.statistics(), [&all](const char* name, const auto& figure) {
+    if constexpr (!std::is_array_v<std::remove_reference_t<decltype(figure)>>) all[name] = figure;
+  });
   return all;
 }
 

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace forebay {
 
@@ -21,5 +23,10 @@ void add_order_command(CLI::App& app);
 void add_samples_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+
+/// Replaces this process by forebay-train, the program behind `forebay train` and `forebay bench
+/// train`, with `arguments`: apart, so that LibTorch is loaded by those who train and by no one
+/// else. Throws unsupported where it is not installed, io where it cannot be started.
+[[noreturn]] void become_trainer(std::vector<std::string> arguments);
 
 }  // namespace forebay

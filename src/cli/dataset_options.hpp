@@ -1,9 +1,7 @@
 // Options and look-ups that the commands about one existing data set share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +11,10 @@
 #include "forebay/storage.hpp"
 #include "format/data_set.hpp"
 #include "format/lmdb/database.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace forebay {
 

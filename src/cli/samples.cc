@@ -1,18 +1,22 @@
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/sample_lines.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
+#include "forebay/loader.hpp"
+#include "forebay/packed_parts.hpp"
 #include "forebay/trace.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
@@ -23,6 +27,37 @@
 
 namespace forebay {
 namespace {
+
+std::uint64_t digest(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+/// One sample as a line of JSON:
+/// {"epoch":0,"iteration":0,"rank":0,"position":0,"global":0,"sample":0,
+/// "key":"<hex>","bytes":3100,"xxh3":"<16 hex>","repeat":false}. With `decoded`, the XXH3-64 of the
+/// sample's fields, one after the other, is added under that name. Of a sample of several `parts`:
+/// "parts":{"image":{"bytes":3000,"xxh3":"<16 hex>"},...} as well.
+std::string sample_line(const Sample& sample, std::uint64_t iteration, int rank,
+                        const std::uint64_t* decoded, std::span<const std::string> parts) {
+  std::string line = fmt::format(
+      R"({{"epoch":{},"iteration":{},"rank":{},"position":{},"global":{},"sample":{},"key":")",
+      sample.epoch, iteration, rank, sample.position, sample.global, sample.id);
+  auto out = std::back_inserter(line);
+  for (const std::byte byte : sample.key) fmt::format_to(out, "{:02x}", std::to_integer<int>(byte));
+  fmt::format_to(out, R"(","bytes":{},"xxh3":"{:016x}","repeat":{})", sample.value.size(),
+                 digest(sample.value), sample.repeat);
+  if (decoded != nullptr) fmt::format_to(out, R"(,"decoded":"{:016x}")", *decoded);
+  if (!parts.empty()) {
+    const auto values = split_parts(sample.value, parts.size());
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      fmt::format_to(out, R"({}"{}":{{"bytes":{},"xxh3":"{:016x}"}})",
+                     p == 0 ? R"(,"parts":{)" : ",", parts[p], values[p].size(), digest(values[p]));
+    }
+    line += "}";
+  }
+  line += "}\n";
+  return line;
+}
 
 struct SamplesFlags {
   std::string dataset;

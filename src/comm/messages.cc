@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "comm/waiting.hpp"
-#include "forebay/error.hpp"
 
 namespace forebay {
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <utility>
 
-#include "comm/mpi_communicator.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
 

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "comm/common_file.hpp"
-#include "comm/common_steps.hpp"
 #include "comm/mpi_communicator.hpp"
 
 namespace forebay {

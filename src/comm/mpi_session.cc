@@ -8,7 +8,6 @@
 #include "forebay/mpi.hpp"
 
 namespace forebay {
-
 namespace {
 
 int number_of(const char* variable) {

@@ -7,9 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "comm/brisk_waiting.hpp"
-#include "comm/messages.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/waiting.hpp"
 #include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"

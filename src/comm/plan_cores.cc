@@ -9,9 +9,9 @@
 #include <string>
 
 #include "comm/values.hpp"
-#include "core/core_plan.hpp"
 #include "core/log.hpp"
 #include "core/mix.hpp"
+#include "core/topology.hpp"
 #include "forebay/placement.hpp"
 
 namespace forebay {

@@ -10,15 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <limits>
 #include <mutex>
 #include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "core/huge_pages.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 

@@ -12,7 +12,6 @@
 
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
-#include "comm/thread_nonblocking.hpp"
 #include "comm/thread_parts.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"

@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <thread>
-
 #include "forebay/error.hpp"
 
 namespace forebay {

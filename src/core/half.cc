@@ -1,6 +1,5 @@
 #include "core/half.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 

@@ -1,5 +1,7 @@
 #include "core/memory_limit.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -150,6 +152,25 @@ MemoryLimit memory_limit(const fs::path& root) {
   }
   limit.available_bytes = std::min(limit.available_bytes, limit.limit_bytes);
   return limit;
+}
+
+namespace {
+
+// MADV_COLLAPSE of linux/mman.h: newer than the C library of some systems whose kernel has it.
+constexpr int kCollapse = 25;
+
+bool advise(std::span<std::byte> memory, int advice) {
+  return !memory.empty() && ::madvise(memory.data(), memory.size(), advice) == 0;
+}
+
+}  // namespace
+
+bool advise_huge_pages(std::span<std::byte> memory) noexcept {
+  return advise(memory, MADV_HUGEPAGE);
+}
+
+bool collapse_into_huge_pages(std::span<std::byte> memory) noexcept {
+  return advise(memory, kCollapse);
 }
 
 }  // namespace forebay

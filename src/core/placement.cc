@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <future>
+#include <exception>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -177,6 +178,25 @@ void HelperThread::abandon() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
   thread_.detach();
+}
+
+bool returns_within(std::chrono::milliseconds limit, const std::string& name,
+                    std::function<void()> call) {
+  const auto failure = std::make_shared<std::exception_ptr>();
+  HelperThread thread(name, Placement{}, [call = std::move(call), failure](const std::stop_token&) {
+    try {
+      call();
+    } catch (...) {
+      *failure = std::current_exception();
+    }
+  });
+  if (!thread.ended_within(limit)) {
+    thread.abandon();
+    return false;
+  }
+  thread.stop();
+  if (*failure) std::rethrow_exception(*failure);
+  return true;
 }
 
 }  // namespace forebay

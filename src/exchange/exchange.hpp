@@ -32,10 +32,7 @@
 #include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
 #include "comm/remote_memory.hpp"
-#include "exchange/fetch_plan.hpp"
-#include "exchange/generations.hpp"
-#include "exchange/held_share.hpp"
-#include "exchange/share_table.hpp"
+#include "exchange/share.hpp"
 #include "exchange/transport_choice.hpp"
 #include "forebay/communicator.hpp"
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
-#include <vector>
 
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"

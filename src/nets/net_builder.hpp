@@ -1,9 +1,7 @@
 // Puts networks together: every call adds one kernel and returns what it makes.
 #pragma once
 
-#include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nets/net.hpp"

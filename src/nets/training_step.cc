@@ -1,7 +1,6 @@
 #include "nets/training_step.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace forebay::nets {
 namespace {

@@ -1,24 +1,21 @@
 #include "program/flags.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "forebay/error.hpp"
 
 namespace forebay {
-
 namespace {
 
 void add_flags(CLI::App& command, LoaderOptions& options, std::span<const OptionInfo> infos,
-               const std::string& group, const std::vector<std::string_view>& leave_out) {
+               const std::string& name, const std::vector<std::string_view>& leave_out) {
+  const OptionGroup group(command, name);
   for (const OptionInfo& info : infos) {
     if (std::ranges::find(leave_out, info.name) != leave_out.end()) continue;
     if (info.value.empty()) {
-      command
-          .add_flag_callback(
-              "--" + std::string(info.name),
-              [&options, name = info.name] { options.set(name, "on"); }, std::string(info.help))
-          ->group(group);
+      command.add_flag_callback(
+          "--" + std::string(info.name), [&options, name = info.name] { options.set(name, "on"); },
+          std::string(info.help));
       continue;
     }
     command
@@ -26,8 +23,7 @@ void add_flags(CLI::App& command, LoaderOptions& options, std::span<const Option
             "--" + std::string(info.name),
             [&options, name = info.name](const std::string& value) { options.set(name, value); },
             std::string(info.help))
-        ->type_name(std::string(info.value))
-        ->group(group);
+        ->type_name(std::string(info.value));
   }
 }
 

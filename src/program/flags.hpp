@@ -27,6 +27,22 @@ void add_format_flags(CLI::App& command, LoaderOptions& options);
 void add_order_flags(CLI::App& command, LoaderOptions& options,
                      const std::vector<std::string_view>& leave_out = {});
 
+/// Options that are added while it lives stand under `name` in the help.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& command, const std::string& name)
+      : defaults_(*command.option_defaults()), before_(defaults_.get_group()) {
+    defaults_.group(name);
+  }
+  ~OptionGroup() { defaults_.group(before_); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+
+ private:
+  CLI::OptionDefaults& defaults_;
+  std::string before_;
+};
+
 /// An option that was called `former`: who gives it gets a usage error that says what it is `now`.
 void add_former_name(CLI::App& command, const std::string& former, const std::string& now);
 

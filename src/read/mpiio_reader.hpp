@@ -21,7 +21,6 @@
 #include <string>
 
 #include "comm/common_file.hpp"
-#include "comm/common_steps.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {

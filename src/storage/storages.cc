@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/bounded_call.hpp"
+#include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "storage/url.hpp"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/waiting.hpp"
 #include "sync/accelerator.hpp"
-#include "sync/pace.hpp"
 #include "sync/summation.hpp"
 
 namespace forebay {

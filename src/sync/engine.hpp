@@ -3,7 +3,7 @@
 //   callers:          start(request) -> names -> agreement.submit   (wakes the thread, if need be)
 //   progress thread:  poll(): failure of others -> agreement.step() -> line.step()
 //
-// Whatever fails, fails in poll(), or is found there (common_failure.hpp): then all handles fail,
+// Whatever fails, fails in poll(), or is found there (failure_board.hpp): then all handles fail,
 // and nothing is polled any more. So no memory of a caller is touched once its handle is done.
 #pragma once
 
@@ -13,13 +13,13 @@
 #include <optional>
 #include <string>
 
+#include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
 #include "forebay/sync_agreement.hpp"
 #include "sync/buffered_line.hpp"
-#include "sync/common_failure.hpp"
-#include "sync/names_on_the_way.hpp"
+#include "sync/request.hpp"
 
 namespace forebay {
 

@@ -1,12 +1,11 @@
 #include "sync/summation.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/nonblocking.hpp"
+#include "comm/waiting.hpp"
 #include "core/clock.hpp"
-#include "sync/pace.hpp"
 
 namespace forebay {
 namespace {

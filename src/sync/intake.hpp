@@ -21,7 +21,7 @@
 
 #include "forebay/error.hpp"
 #include "sync/negotiation.hpp"
-#include "sync/slots.hpp"
+#include "sync/plan_run.hpp"
 #include "sync/step_record.hpp"
 
 namespace forebay {

@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <thread>
 #include <utility>
 

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"

@@ -17,22 +17,66 @@
 // A rank that has joined says that it is ready for everything, and adds neutral elements.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "comm/nonblocking.hpp"
 #include "forebay/sync_agreement.hpp"
-#include "sync/agreed_operation.hpp"
 #include "sync/coordinator.hpp"
-#include "sync/ready_bits.hpp"
-#include "sync/request_queue.hpp"
+#include "sync/request.hpp"
 #include "sync/response_cache.hpp"
 
 namespace forebay {
+
+// Requests on their way from any thread to the progress thread: nobody ever waits.
+//
+//   push: head -> new -> older -> oldest       one exchange of the head
+//   take: the whole chain at once, turned round
+
+/// push() from any thread, take() from one.
+class RequestQueue {
+ public:
+  RequestQueue() = default;
+  RequestQueue(const RequestQueue&) = delete;
+  RequestQueue& operator=(const RequestQueue&) = delete;
+  ~RequestQueue() { take(); }
+
+  void push(std::shared_ptr<Request> request) {
+    auto* link = new Link{std::move(request), head_.load(std::memory_order_relaxed)};
+    while (!head_.compare_exchange_weak(link->older, link, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+    }
+  }
+
+  bool empty() const { return head_.load(std::memory_order_acquire) == nullptr; }
+
+  /// All that were pushed so far, oldest first.
+  std::vector<std::shared_ptr<Request>> take() {
+    std::vector<std::shared_ptr<Request>> taken;
+    for (Link* link = head_.exchange(nullptr, std::memory_order_acquire); link != nullptr;) {
+      const std::unique_ptr<Link> owner(link);
+      taken.push_back(std::move(link->request));
+      link = link->older;
+    }
+    std::reverse(taken.begin(), taken.end());
+    return taken;
+  }
+
+ private:
+  struct Link {
+    std::shared_ptr<Request> request;
+    Link* older;
+  };
+
+  std::atomic<Link*> head_ = nullptr;
+};
 
 enum class CycleKind : std::uint8_t { plain, gs, nbcs };
 

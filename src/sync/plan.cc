@@ -24,7 +24,6 @@
 #include "sync/text_digest.hpp"
 
 namespace forebay {
-
 namespace {
 
 constexpr std::size_t kNamedInCircle = 12;

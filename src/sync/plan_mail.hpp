@@ -15,10 +15,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "forebay/communicator.hpp"
 #include "forebay/sync.hpp"
+#include "sync/plan_run.hpp"
 
 namespace forebay {
 
@@ -51,6 +54,51 @@ class PlanMail {
   std::shared_ptr<Communicator> comm_;
   SyncStatistics& statistics_;
   std::deque<Letter> letters_;
+};
+
+// How ranks leave a plan together, wherever each of them is in it, without a wrong sum:
+//
+//   rank 0   issued  1 2 3 4 5          leave(5) -->
+//   rank 1   issued  1 2 3              <-- leave(3);  4 with its tensors, 5 without: neutral(5)
+//
+//   1. Whoever cannot follow the plan says to all how many transfers it has issued, and stops
+//      issuing and handing out; so does whoever hears of it.
+//   2. When all have said so, each issues what others have issued and it has not: with its tensors,
+//      where they are all there, else with neutral elements, and tells all which.
+//   3. When all transfers are complete and all have told, those that everybody issued with tensors
+//      are handed out. What is left was not touched: its output is written at hand-out only.
+//
+// All ranks hand out the same transfers; whatever else was started, is negotiated.
+
+/// Of the progress thread; one for each exit.
+class PlanExit {
+ public:
+  /// Holds the line. `first`: the line's number of issue 0, if there was one.
+  PlanExit(PlanMail& mail, std::uint64_t epoch, PlanRun& run, TransferLine& line,
+           TransferLine::Number first, bool is_fallback);
+
+  /// leave and neutral.
+  void take(const Letter& letter);
+  /// Does what can be done now. When it is over: requests that were issued and not handed out.
+  std::optional<std::vector<std::shared_ptr<Request>>> step();
+  /// Whether any rank leaves because the plan does not fit, and not to join or to close.
+  bool is_fallback() const { return is_fallback_; }
+
+ private:
+  void catch_up();
+  bool all_told() const { return told_ == static_cast<std::size_t>(mail_.ranks()); }
+
+  PlanMail& mail_;
+  std::uint64_t epoch_;
+  PlanRun& run_;
+  TransferLine& line_;
+  TransferLine::Number first_;
+  std::size_t left_ = 0;    ///< ranks that have said how far they are
+  std::uint64_t most_ = 0;  ///< issued by any rank
+  bool is_fallback_ = false;
+  bool caught_up_ = false;
+  std::size_t told_ = 0;             ///< ranks that have said what they issued without tensors
+  std::set<std::uint64_t> neutral_;  ///< issues, of any rank
 };
 
 }  // namespace forebay

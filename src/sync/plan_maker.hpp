@@ -9,11 +9,16 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "forebay/communicator.hpp"
+#include "forebay/graph.hpp"
 #include "sync/intake.hpp"
-#include "sync/plan_table.hpp"
+#include "sync/plan_run.hpp"
 #include "sync/step_record.hpp"
 
 namespace forebay {
@@ -47,6 +52,27 @@ class PlanMaker {
   std::map<std::uint64_t, std::map<int, StepRecord>> records_;  ///< by step, by rank
   std::uint64_t looked_at_ = 0;                                 ///< steps
   std::optional<std::uint64_t> digest_before_;                  ///< of the step before
+};
+
+// Plans of the graphs that a program gives: one for each graph and what is fetched from it, made
+// once, and of graphs that are the same on all ranks.
+
+/// For one thread at a time, on each rank.
+class GraphPlans {
+ public:
+  /// Collective.
+  GraphPlans(Communicator& comm, std::optional<std::uint64_t> fusion_bytes);
+
+  /// Collective. Throws usage on all ranks when their graphs or fetches differ, and what
+  /// plan_transfers() throws.
+  std::shared_ptr<const PlanTable> of(const Graph& graph, std::span<const std::string> fetches);
+
+ private:
+  void compare(const Graph& graph, std::span<const std::uint64_t> digests) const;
+
+  std::shared_ptr<Communicator> comm_;
+  std::optional<std::uint64_t> fusion_bytes_;
+  std::map<std::uint64_t, std::shared_ptr<const PlanTable>> tables_;  ///< by digest
 };
 
 }  // namespace forebay

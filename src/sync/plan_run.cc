@@ -1,9 +1,152 @@
 #include "sync/plan_run.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "comm/messages.hpp"
+#include "core/mix.hpp"
+#include "sync/text_digest.hpp"
+
 namespace forebay {
+
+PlanTable::PlanTable(TransferPlan plan) : plan_(std::move(plan)) {
+  std::map<std::string_view, const PlannedTensor*> by_name;
+  for (std::uint32_t buffer = 0; buffer < plan_.buffers.size(); ++buffer) {
+    for (std::uint32_t slot = 0; slot < plan_.buffers[buffer].size(); ++slot) {
+      const PlannedTensor& tensor = plan_.buffers[buffer][slot];
+      places_.emplace(tensor.name, Place{buffer, slot});
+      by_name.emplace(tensor.name, &tensor);
+    }
+  }
+  for (const auto& [name, tensor] : by_name) {
+    digest_ = digest_of(mix_key({digest_, digest_of(name)}), tensor->type, tensor->reduction,
+                        tensor->shape);
+  }
+}
+
+std::optional<PlanTable::Place> PlanTable::find(const Request& request) const {
+  if (request.operation != SyncOperation::allreduce) return {};
+  const auto found = places_.find(request.tensor.name);
+  if (found == places_.end()) return {};
+  const PlannedTensor& tensor = plan_.buffers[found->second.buffer][found->second.slot];
+  const bool same = tensor.type == request.tensor.type && tensor.reduction == request.reduction &&
+                    tensor.shape == request.tensor.shape;
+  return same ? std::optional(found->second) : std::nullopt;
+}
+
+std::vector<std::byte> encode(const TransferPlan& plan) {
+  MessageWriter writer;
+  writer.number(plan.digest);
+  writer.number(std::uint64_t{plan.buffers.size()});
+  for (const auto& buffer : plan.buffers) {
+    writer.number(std::uint64_t{buffer.size()});
+    for (const PlannedTensor& tensor : buffer) {
+      writer.text(tensor.name);
+      writer.number(tensor.type);
+      writer.number(tensor.reduction);
+      writer.numbers(tensor.shape);
+      writer.number(tensor.depth);
+    }
+  }
+  return writer.take();
+}
+
+TransferPlan decode_plan(std::span<const std::byte> message) {
+  MessageReader reader(message);
+  TransferPlan plan;
+  plan.digest = reader.number<std::uint64_t>();
+  for (auto buffers = reader.number<std::uint64_t>(); buffers > 0; --buffers) {
+    auto& buffer = plan.buffers.emplace_back();
+    for (auto tensors = reader.number<std::uint64_t>(); tensors > 0; --tensors) {
+      PlannedTensor& tensor = buffer.emplace_back();
+      tensor.name = reader.text();
+      tensor.type = reader.number<TensorType>();
+      tensor.reduction = reader.number<Reduction>();
+      tensor.shape = reader.numbers();
+      tensor.depth = reader.number<std::uint32_t>();
+    }
+  }
+  return plan;
+}
+
+namespace {
+
+bool is_left(const Slots::Left& left, std::size_t slot) { return !left.empty() && left[slot]; }
+
+}  // namespace
+
+Slots::Slots(std::shared_ptr<const PlanTable> table) : table_(std::move(table)) {
+  for (const auto& buffer : table_->plan().buffers) {
+    buffers_.push_back(std::make_unique<Buffer>(buffer.size()));
+  }
+}
+
+Slots::~Slots() { take_all(); }
+
+bool Slots::put(Place place, std::shared_ptr<Request> request) {
+  Buffer& buffer = *buffers_[place.buffer];
+  buffer.slots[place.slot].store(new std::shared_ptr<Request>(std::move(request)));
+  ++filled_;
+  const std::uint32_t count = ++buffer.count;
+  const std::uint32_t awaited = awaited_.load();
+  return awaited == kAnyBuffer || (awaited == place.buffer && count == buffer.slots.size());
+}
+
+std::shared_ptr<Request> Slots::withdraw(Place place) { return empty(place); }
+
+std::shared_ptr<Request> Slots::empty(Place place) {
+  Buffer& buffer = *buffers_[place.buffer];
+  const std::unique_ptr<std::shared_ptr<Request>> owner(buffer.slots[place.slot].exchange(nullptr));
+  if (owner == nullptr) return nullptr;
+  --buffer.count;
+  --filled_;
+  return std::move(*owner);
+}
+
+void Slots::wait_for(std::uint32_t buffer, bool any_request) {
+  awaited_ = any_request ? kAnyBuffer : buffer;
+}
+
+bool Slots::full(std::uint32_t buffer, const Left& left) const {
+  const Buffer& one = *buffers_[buffer];
+  if (left.empty()) return one.count.load() == one.slots.size();
+  for (std::size_t slot = 0; slot < one.slots.size(); ++slot) {
+    if (!left[slot] && one.slots[slot].load() == nullptr) return false;
+  }
+  return true;
+}
+
+bool Slots::has(Place place) const {
+  return buffers_[place.buffer]->slots[place.slot].load() != nullptr;
+}
+
+std::vector<std::shared_ptr<Request>> Slots::take(std::uint32_t buffer, const Left& left) {
+  const auto size = static_cast<std::uint32_t>(buffers_[buffer]->slots.size());
+  std::vector<std::shared_ptr<Request>> taken(size);
+  bool whole = true;
+  for (std::uint32_t slot = 0; slot < size && whole; ++slot) {
+    if (is_left(left, slot)) continue;
+    taken[slot] = empty({buffer, slot});
+    whole = taken[slot] != nullptr;
+  }
+  if (whole) return taken;
+  for (std::uint32_t slot = 0; slot < size; ++slot) {
+    if (taken[slot] != nullptr) put({buffer, slot}, std::move(taken[slot]));
+  }
+  return std::vector<std::shared_ptr<Request>>(size);
+}
+
+std::vector<std::shared_ptr<Request>> Slots::take_all() {
+  std::vector<std::shared_ptr<Request>> taken;
+  for (std::uint32_t buffer = 0; buffer < buffers_.size(); ++buffer) {
+    for (std::uint32_t slot = 0; slot < buffers_[buffer]->slots.size(); ++slot) {
+      if (auto request = empty({buffer, slot})) taken.push_back(std::move(request));
+    }
+  }
+  return taken;
+}
+
 namespace {
 
 std::uint64_t elements_of(const PlannedTensor& tensor) {

@@ -9,16 +9,113 @@
 // Every rank issues the same transfers in the same order. That is all they have to agree on.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
+#include "forebay/graph.hpp"
 #include "forebay/sync_agreement.hpp"
-#include "sync/slots.hpp"
+#include "sync/request.hpp"
 
 namespace forebay {
+
+// A plan, prepared for many threads that look up where a request belongs. Immutable.
+
+class PlanTable {
+ public:
+  struct Place {
+    std::uint32_t buffer = 0;
+    std::uint32_t slot = 0;
+  };
+
+  explicit PlanTable(TransferPlan plan);
+  PlanTable(const PlanTable&) = delete;
+  PlanTable& operator=(const PlanTable&) = delete;
+
+  /// Empty for a request that is not exactly what the plan has under its name.
+  std::optional<Place> find(const Request& request) const;
+  const TransferPlan& plan() const { return plan_; }
+  std::size_t tensors() const { return places_.size(); }
+  /// Of its tensors, whatever their order: see MergedStep.
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  TransferPlan plan_;
+  std::unordered_map<std::string_view, Place> places_;  ///< names are those of plan_
+  std::uint64_t digest_ = 0;
+};
+
+std::vector<std::byte> encode(const TransferPlan& plan);
+/// Throws communication.
+TransferPlan decode_plan(std::span<const std::byte> message);
+
+// One slot for each tensor of a plan: callers put their requests in, the progress thread takes them
+// out buffer by buffer (paper 002 6.3.4). Nobody ever waits.
+//
+//   buffer 0  [a][b][c]   count 3: full, is taken
+//   buffer 1  [d][ ]      count 1   <- awaited: who fills it wakes the progress thread
+//   buffer 2  [ ][f][ ]   count 1   filled early; nobody is woken
+//
+// A slot holds one request at most: a name is started again only after its transfer is done, when
+// its slot has long been emptied. So it does not matter to which step a request belongs.
+//
+// Count and `awaited` are both sequentially consistent: either the caller that fills a buffer sees
+// that it is awaited, or the progress thread sees that it is full.
+
+class Slots {
+ public:
+  using Place = PlanTable::Place;
+  /// Slots of a buffer that are left out of one transfer: see PlanRun.
+  using Left = std::vector<bool>;
+
+  explicit Slots(std::shared_ptr<const PlanTable> table);
+  ~Slots();
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+
+  const std::shared_ptr<const PlanTable>& table() const { return table_; }
+
+  /// Any thread. Tells whether the progress thread waits for what is there now.
+  bool put(Place place, std::shared_ptr<Request> request);
+  /// Any thread: what it has put; null where the progress thread has taken it.
+  std::shared_ptr<Request> withdraw(Place place);
+
+  // Progress thread.
+
+  /// `any_request`: it wants to be woken by each.
+  void wait_for(std::uint32_t buffer, bool any_request);
+  bool full(std::uint32_t buffer, const Left& left) const;
+  bool has(Place place) const;
+  /// By slot, null for those left out; all null where one was withdrawn in this moment.
+  std::vector<std::shared_ptr<Request>> take(std::uint32_t buffer, const Left& left);
+  std::vector<std::shared_ptr<Request>> take_all();
+  /// Requests in slots.
+  std::uint64_t filled() const { return filled_.load(); }
+
+ private:
+  using Slot = std::atomic<std::shared_ptr<Request>*>;
+  struct Buffer {
+    explicit Buffer(std::size_t size) : slots(size) {}
+    std::vector<Slot> slots;
+    std::atomic<std::uint32_t> count = 0;
+  };
+  static constexpr std::uint32_t kAnyBuffer = UINT32_MAX;
+
+  std::shared_ptr<Request> empty(Place place);
+
+  std::shared_ptr<const PlanTable> table_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::atomic<std::uint32_t> awaited_ = kAnyBuffer;
+  std::atomic<std::uint64_t> filled_ = 0;
+};
 
 /// Of the progress thread.
 class PlanRun {

@@ -8,7 +8,7 @@
 //                 barriers, joins. Each rank records its steps; rank 0 makes a plan of them
 //                 (plan_maker.hpp), or a graph was given to all ranks.
 //   following     see plan_run.hpp. No messages.
-//   leaving       see plan_exit.hpp. A plan does not fit when something comes that it does not
+//   leaving       see plan_mail.hpp. A plan does not fit when something comes that it does not
 //                 know, when a step ends in which something is missing, or when nothing moves.
 //
 // All ranks begin to follow a plan after the same cycle of the negotiation: every rank enters a
@@ -17,7 +17,6 @@
 // A join on its way keeps ranks negotiating; when all have joined they go back to the last plan.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -26,13 +25,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "forebay/sync_agreement.hpp"
-#include "sync/graph_plans.hpp"
 #include "sync/intake.hpp"
 #include "sync/negotiation.hpp"
-#include "sync/plan_exit.hpp"
 #include "sync/plan_mail.hpp"
 #include "sync/plan_maker.hpp"
 #include "sync/plan_run.hpp"

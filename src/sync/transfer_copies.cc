@@ -1,6 +1,5 @@
 #include "sync/transfer_copies.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "core/combine.hpp"

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "sync/pace.hpp"
+#include "comm/waiting.hpp"
 #include "sync/summation.hpp"
 
 namespace forebay {

@@ -21,8 +21,8 @@
 #include <span>
 #include <string>
 
-#include "train/batch_growth.hpp"
 #include "train/network.hpp"
+#include "train/solver.hpp"
 
 namespace forebay {
 

@@ -33,31 +33,22 @@ void add_network_flags(CLI::App& command, TrainFlags& flags) {
 }
 
 void add_solver_flags(CLI::App& command, TrainFlags& flags) {
-  const std::string group = "Solver";
-  command.add_option("--solver", flags.solver, "sgd (with momentum) or adam (default: by network)")
-      ->group(group);
-  command.add_option("--lr", flags.rate, "Learning rate (default: by network)")->group(group);
-  command
-      .add_option("--lr-policy", flags.policy,
-                  "fixed; step: lr * gamma^(i / step); inv: lr * (1 + gamma * i)^-power")
-      ->group(group);
-  command.add_option("--gamma", flags.run.solver.gamma, "See --lr-policy (default 0.1)")
-      ->group(group);
-  command.add_option("--power", flags.run.solver.power, "See --lr-policy (default 0.75)")
-      ->group(group);
-  command.add_option("--step", flags.run.solver.step, "Iterations; see --lr-policy")->group(group);
+  const OptionGroup group(command, "Solver");
+  command.add_option("--solver", flags.solver, "sgd (with momentum) or adam (default: by network)");
+  command.add_option("--lr", flags.rate, "Learning rate (default: by network)");
+  command.add_option("--lr-policy", flags.policy,
+                     "fixed; step: lr * gamma^(i / step); inv: lr * (1 + gamma * i)^-power");
+  command.add_option("--gamma", flags.run.solver.gamma, "See --lr-policy (default 0.1)");
+  command.add_option("--power", flags.run.solver.power, "See --lr-policy (default 0.75)");
+  command.add_option("--step", flags.run.solver.step, "Iterations; see --lr-policy");
   command
       .add_option("--lr-epochs", flags.run.solver.drops,
                   "Epochs after which the learning rate is multiplied by --gamma, like 50,75")
       ->delimiter(',')
-      ->excludes("--lr-policy")
-      ->group(group);
-  command
-      .add_option("--momentum", flags.momentum,
-                  "Momentum; of adam: decay of the mean gradient (default 0.9)")
-      ->group(group);
-  command.add_option("--weight-decay", flags.weight_decay, "Weight decay (default: by network)")
-      ->group(group);
+      ->excludes("--lr-policy");
+  command.add_option("--momentum", flags.momentum,
+                     "Momentum; of adam: decay of the mean gradient (default 0.9)");
+  command.add_option("--weight-decay", flags.weight_decay, "Weight decay (default: by network)");
 }
 
 void add_threads_flag(CLI::App& command, TrainFlags& flags) {
@@ -65,97 +56,68 @@ void add_threads_flag(CLI::App& command, TrainFlags& flags) {
 }
 
 void add_sync_flags(CLI::App& command, TrainFlags& flags) {
-  const std::string group = "Gradients";
-  command
-      .add_option("--sync", flags.sync,
-                  "How gradients are summed: " + describe(flags.ways) + " (default: auto)")
-      ->group(group);
+  const OptionGroup group(command, "Gradients");
+  command.add_option("--sync", flags.sync,
+                     "How gradients are summed: " + describe(flags.ways) + " (default: auto)");
   command
       .add_option("--fusion-bytes", flags.fusion,
                   "Largest transfer, put together from several gradients (default 64MiB; topo: an "
                   "eighth of all; 0: every gradient alone)")
-      ->type_name("BYTES")
-      ->group(group);
+      ->type_name("BYTES");
   command
       .add_option("--cycle", flags.cycle,
                   "Shortest time between two agreements of negotiate, gs and nbcs (default 5ms)")
-      ->type_name("TIME")
-      ->group(group);
-  command
-      .add_option(
-          "--wire", flags.wire,
-          "What gradients are rounded to while they move: none (default), float16, bfloat16")
-      ->group(group);
-  command
-      .add_flag("!--capture", flags.run.gradients.graph_given,
-                "topo learns the order of transfers from the first iteration, not from the network")
-      ->group(group);
-  command
-      .add_option(
-          "--staleness", flags.run.gradients.staleness,
-          "Iterations that a rank may be ahead of the slowest one, with servers (default 0: "
-          "as with all others)")
-      ->group(group);
-  command
-      .add_option("--servers", flags.run.gradients.servers,
-                  "How many ranks serve parameters (default 0: one on each node)")
-      ->group(group);
-  command
-      .add_option("--proxies", flags.proxies,
-                  "Who sums gradients on their way to servers: numa (default: a rank of each NUMA "
-                  "node, then one of the node), node, none")
-      ->group(group);
-  command
-      .add_option("--accumulate", flags.run.accumulate,
-                  "Batches of the loader whose gradients are added up for one update (default 1)")
-      ->group(group);
+      ->type_name("TIME");
+  command.add_option(
+      "--wire", flags.wire,
+      "What gradients are rounded to while they move: none (default), float16, bfloat16");
+  command.add_flag(
+      "!--capture", flags.run.gradients.graph_given,
+      "topo learns the order of transfers from the first iteration, not from the network");
+  command.add_option(
+      "--staleness", flags.run.gradients.staleness,
+      "Iterations that a rank may be ahead of the slowest one, with servers (default 0: "
+      "as with all others)");
+  command.add_option("--servers", flags.run.gradients.servers,
+                     "How many ranks serve parameters (default 0: one on each node)");
+  command.add_option(
+      "--proxies", flags.proxies,
+      "Who sums gradients on their way to servers: numa (default: a rank of each NUMA "
+      "node, then one of the node), node, none");
+  command.add_option(
+      "--accumulate", flags.run.accumulate,
+      "Batches of the loader whose gradients are added up for one update (default 1)");
 }
 
 void add_growth_flags(CLI::App& command, TrainFlags& flags) {
-  const std::string group = "Batches that grow";
-  command
-      .add_option("--grow-batch", flags.growth,
-                  "Double batch and learning rate when a test shows that an iteration has gained "
-                  "less accuracy than this, such as 1e-5")
-      ->group(group);
-  command
-      .add_option("--grow-reused", flags.run.growth.reused,
-                  "With --reuse: double batch and learning rate with each pass over the data in "
-                  "memory in which at least this part is reused (pass p: p of p + 1), such as "
-                  "0.5, and start small again when other data are read")
-      ->group(group);
-  command
-      .add_option("--grow-limit", flags.run.growth.limit,
-                  "Largest batch, times the first (default 16)")
-      ->group(group);
-  command
-      .add_option("--grow-warmup", flags.run.growth.warmup,
-                  "Iterations until the learning rate has doubled (default 100)")
-      ->group(group);
+  const OptionGroup group(command, "Batches that grow");
+  command.add_option(
+      "--grow-batch", flags.growth,
+      "Double batch and learning rate when a test shows that an iteration has gained "
+      "less accuracy than this, such as 1e-5");
+  command.add_option("--grow-reused", flags.run.growth.reused,
+                     "With --reuse: double batch and learning rate with each pass over the data in "
+                     "memory in which at least this part is reused (pass p: p of p + 1), such as "
+                     "0.5, and start small again when other data are read");
+  command.add_option("--grow-limit", flags.run.growth.limit,
+                     "Largest batch, times the first (default 16)");
+  command.add_option("--grow-warmup", flags.run.growth.warmup,
+                     "Iterations until the learning rate has doubled (default 100)");
 }
 
 void add_output_flags(CLI::App& command, TrainFlags& flags) {
-  const std::string group = "Output";
-  command
-      .add_option("--checkpoint", flags.run.checkpoint,
-                  "Directory for checkpoints, one an epoch; created if missing")
-      ->group(group);
-  command
-      .add_option("--checkpoint-every", flags.run.checkpoint_every,
-                  "Checkpoint also after so many iterations")
-      ->group(group);
-  command
-      .add_flag("--resume", flags.run.resume,
-                "Go on from the latest checkpoint in the --checkpoint directory")
-      ->group(group);
-  command
-      .add_option("--log", flags.run.log, "Write losses and results to this file, as JSON lines")
-      ->group(group);
-  command.add_option("--log-every", flags.run.log_every, "Iterations between lines (default 1)")
-      ->group(group);
-  command.add_option("--trace", flags.run.trace, "Write a timeline for Perfetto to this file")
-      ->group(group);
-  command.add_flag("--json", flags.json, "Print the result as one JSON object")->group(group);
+  const OptionGroup group(command, "Output");
+  command.add_option("--checkpoint", flags.run.checkpoint,
+                     "Directory for checkpoints, one an epoch; created if missing");
+  command.add_option("--checkpoint-every", flags.run.checkpoint_every,
+                     "Checkpoint also after so many iterations");
+  command.add_flag("--resume", flags.run.resume,
+                   "Go on from the latest checkpoint in the --checkpoint directory");
+  command.add_option("--log", flags.run.log,
+                     "Write losses and results to this file, as JSON lines");
+  command.add_option("--log-every", flags.run.log_every, "Iterations between lines (default 1)");
+  command.add_option("--trace", flags.run.trace, "Write a timeline for Perfetto to this file");
+  command.add_flag("--json", flags.json, "Print the result as one JSON object");
 }
 
 [[noreturn]] void throw_usage(const std::string& happened, const std::string& remedy) {

@@ -2,7 +2,7 @@
 // `forebay bench train`.
 #include <fmt/format.h>
 
-#include <string>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "program/output.hpp"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sync/gradient_sum.hpp"
+
 namespace forebay {
 namespace {
 
@@ -23,30 +25,11 @@ Json to_json_object(const Breakdown& rank) {
 }
 
 Json to_json_object(const GradientStatistics& rank) {
-  const SyncStatistics& engine = rank.engine;
-  return {{"bytes", rank.bytes},
-          {"early_bytes", rank.early_bytes},
-          {"tensors", engine.tensors},
-          {"transfers", engine.transfers},
-          {"wire_bytes", engine.wire_bytes},
-          {"largest_transfer", engine.largest_transfer},
-          {"cycles", engine.cycles},
-          {"empty_cycles", engine.empty_cycles},
-          {"negotiations", engine.negotiations},
-          {"cache_hits", engine.cache_hits},
-          {"cache_misses", engine.cache_misses},
-          {"plans", engine.plans},
-          {"fallbacks", engine.fallbacks},
-          {"stalls", engine.stalls},
-          {"wait_seconds", engine.wait_seconds},
-          {"copy_seconds", engine.copy_seconds},
-          {"transfer_seconds", engine.transfer_seconds},
-          {"skew_seconds", engine.skew_seconds},
-          {"oversleep", engine.oversleep},
-          {"thread_user_seconds", engine.thread_user_seconds},
-          {"thread_system_seconds", engine.thread_system_seconds},
-          {"thread_voluntary_switches", engine.thread_voluntary_switches},
-          {"thread_involuntary_switches", engine.thread_involuntary_switches}};
+  Json json{{"bytes", rank.bytes}, {"early_bytes", rank.early_bytes}};
+  for_each_figure(rank.engine, [&json](const char* name, const auto& figure) {
+    if (!json.contains(name)) json[name] = figure;
+  });
+  return json;
 }
 
 Json to_json_object(const ParameterServerStatistics& rank) {

@@ -7,7 +7,7 @@
 
 #include "comm/values.hpp"
 #include "core/clock.hpp"
-#include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "train/net_catalog.hpp"
 
 namespace forebay {
@@ -123,6 +123,107 @@ TrainReport Trainer::report() {
 
 void Trainer::write_timeline() {
   if (trace_) write_trace_of_ranks(*comm_, *trace_, options_.trace);
+}
+
+// What a training does between iterations: tests, checkpoints, and larger batches.
+
+void Trainer::finish_epoch() {
+  const auto samples = static_cast<double>(std::max<std::uint64_t>(1, progress_.loss_count));
+  EpochRecord record{.epoch = training_set_->loader().epochs_done(),
+                     .iteration = progress_.iteration,
+                     .loss = progress_.loss_sum / samples,
+                     .test = {}};
+  if (test_set_) {
+    const PhaseTimer time = timer(Phase::test);
+    record.test = last_test_ = test();
+  }
+  progress_.epoch = record.epoch;
+  progress_.loss_sum = 0;
+  progress_.loss_count = 0;
+  collectively(*comm_, [&] {
+    if (!leads()) return;
+    log_->write(to_json(record));
+    if (listener_) listener_(record);
+  });
+  grow();
+}
+
+void Trainer::grow() {
+  if (!growing()) return;
+  const double accuracy = last_test_->accuracy.value();
+  if (!take_test(progress_.growth, options_.growth, accuracy, progress_.iteration)) return;
+  collectively(*comm_, [&] { log_growth(); });
+}
+
+/// The first batch of an iteration says how many it takes.
+void Trainer::grow_by_pass() {
+  if (!growing_by_pass()) return;
+  const std::uint64_t pass = training_set_->pass().number;
+  if (take_pass(progress_.growth, options_.growth, pass, progress_.iteration)) log_growth();
+}
+
+void Trainer::log_growth() {
+  if (!leads()) return;
+  const GrowthRecord record{.iteration = progress_.iteration,
+                            .batch = options_.loader.batch * batches_of_iteration()};
+  log_->write(to_json(record));
+  const LogLevel level = growing_by_pass() ? LogLevel::debug : LogLevel::info;
+  log_message(level,
+              fmt::format("iteration {}: the batch is {} now", record.iteration, record.batch));
+}
+
+/// Of the batches of this iteration; where passes end, there are fewer.
+double Trainer::part_taken() const {
+  if (!growing_by_pass()) return 1;
+  return static_cast<double>(batches_) / static_cast<double>(batches_of_iteration());
+}
+
+// The test set is circular too, so any N positions in a row hold each of its samples once: the
+// loader just goes on from where the last test ended.
+TestScore Trainer::test() {
+  const StridedOrder& order = test_set_->loader().order();
+  const std::uint64_t entries = order.entries();
+  const std::uint64_t first = test_set_->next_iteration();
+  const std::uint64_t end = order.run(0, first).first + entries;
+  Score mine;
+  collectively(*comm_, [&] {
+    for (std::uint64_t i = 0; i < (entries + order.batch() - 1) / order.batch(); ++i) {
+      test_set_->next();
+      test_set_->read(options_.classes);
+      const Score score = network_->evaluate(test_set_->batch_before(end));
+      mine.loss += score.loss;
+      mine.correct += score.correct;
+      test_set_->release();
+    }
+  });
+  Score all;
+  // In the order of ranks, and in double precision: the same result in every run.
+  for (const Score& score : gather_all(*comm_, mine)) {
+    all.loss += score.loss;
+    all.correct += score.correct;
+  }
+  const auto count = static_cast<double>(entries);
+  TestScore score{.accuracy = {}, .loss = all.loss / count, .samples = entries};
+  if (task_ == Task::classify) score.accuracy = static_cast<double>(all.correct) / count;
+  return score;
+}
+
+void Trainer::save() {
+  if (options_.checkpoint.empty()) return;
+  const TrainingState arrays = state();
+  progress_.net = options_.net;
+  progress_.input = training_set_->shape();
+  progress_.outputs = outputs();
+  progress_.solver = to_string(options_.solver.kind);
+  progress_.parameters = arrays.parameters.size();
+  progress_.statistics = arrays.statistics.size();
+  progress_.solver_state = arrays.solver.size();
+  progress_.seed = options_.seed;
+  progress_.train_state = training_set_->loader().state();
+  progress_.test_state = test_set_ ? test_set_->loader().state() : "";
+  collectively(*comm_, [&] {
+    if (leads()) write_checkpoint(options_.checkpoint, progress_, arrays);
+  });
 }
 
 }  // namespace forebay

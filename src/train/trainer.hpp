@@ -30,7 +30,6 @@
 #include "forebay/error.hpp"
 #include "forebay/options.hpp"
 #include "forebay/statistics.hpp"
-#include "train/batch_growth.hpp"
 #include "train/batch_reader.hpp"
 #include "train/breakdown.hpp"
 #include "train/checkpoint.hpp"

@@ -8,7 +8,6 @@
 #include "train/trainer.hpp"
 
 namespace forebay {
-
 namespace {
 
 constexpr const char* kShared = "shared";

@@ -1,4 +1,4 @@
-#include "comm/common_steps.hpp"
+#include "comm/common_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 #include <thread>
 
-#include "comm/common_file.hpp"
 #include "comm/progress_thread.hpp"
 #include "core/clock.hpp"
 #include "forebay/error.hpp"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "comm/brisk_waiting.hpp"
 #include "comm/messages.hpp"
+#include "comm/waiting.hpp"
 #include "tests/support/error_from.hpp"
 
 namespace forebay {

@@ -1,4 +1,4 @@
-#include "comm/thread_nonblocking.hpp"
+#include "comm/thread_parts.hpp"
 
 #include <gtest/gtest.h>
 

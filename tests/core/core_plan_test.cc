@@ -1,4 +1,4 @@
-#include "core/core_plan.hpp"
+#include "core/topology.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Asking for huge pages never hurts: whatever the answer, the bytes stay what they were.
-#include "core/huge_pages.hpp"
+#include "core/memory_limit.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "exchange/block_ring.hpp"
+#include "exchange/read_buffer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exchange/share_table.hpp"
+#include "exchange/share.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "pfs/deadline_queue.hpp"
+#include "pfs/model.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,10 +5,8 @@
 #include <thread>
 
 #include "comm/messages.hpp"
-#include "sync/agreed_operation.hpp"
 #include "sync/coordinator.hpp"
-#include "sync/ready_bits.hpp"
-#include "sync/request_queue.hpp"
+#include "sync/negotiation.hpp"
 #include "sync/response_cache.hpp"
 
 namespace forebay {

@@ -10,7 +10,6 @@
 
 #include "sync/plan_maker.hpp"
 #include "sync/plan_run.hpp"
-#include "sync/slots.hpp"
 #include "sync/step_record.hpp"
 
 namespace forebay {

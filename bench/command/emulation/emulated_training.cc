@@ -1,4 +1,4 @@
-#include "bench/command/emulation/emulated_training.hpp"
+#include "command/emulation/emulated_training.hpp"
 
 #include <sys/prctl.h>
 
@@ -7,11 +7,32 @@
 #include <exception>
 #include <thread>
 
-#include "bench/command/emulation/virtual_device.hpp"
+#include "bench/command/emulation/emulated_training.hpp"
 #include "core/clock.hpp"
 #include "core/placement.hpp"
 
 namespace forebay::emulation {
+
+void VirtualDevice::begin(std::int64_t now) {
+  end_ = std::max(end_, now);
+  idle_ = 0;
+}
+
+std::int64_t VirtualDevice::dispatch(std::int64_t now, std::chrono::nanoseconds takes) {
+  if (now > end_) {
+    idle_ += now - end_;
+    end_ = now;
+  }
+  end_ += takes.count();
+  ends_.push_back(end_);
+  return end_;
+}
+
+bool VirtualDevice::full(std::int64_t now) {
+  while (!ends_.empty() && ends_.front() <= now) ends_.pop_front();
+  return ends_.size() >= queue_;
+}
+
 namespace {
 
 using nets::Operation;
@@ -139,14 +160,14 @@ TrainingFigures train(Communicator& comm, const nets::TrainingStep& step, Gradie
   Scheduler scheduler(step, sync, feed, options);
   for (std::uint64_t i = 0; i < options.warmup; ++i) scheduler.run_step();
   scheduler.figures() = {};
-  const ThreadCost input_before = feed.cost();
+  const ProcessUsage input_before = feed.cost();
   const SyncStatistics sync_before = sync.statistics();
-  const ThreadCost before = cost_of_this_thread();
+  const ProcessUsage before = thread_usage();
   const std::int64_t begin = now_ns();
   for (std::uint64_t i = 0; i < options.steps; ++i) scheduler.run_step();
   TrainingFigures figures = scheduler.figures();
   figures.seconds = seconds(now_ns() - begin);
-  figures.scheduler = cost_of_this_thread() - before;
+  figures.scheduler = thread_usage() - before;
   figures.sync = since(sync_before, sync.statistics());
   figures.input = feed.cost() - input_before;
   gradients.fill(comm.rank());

@@ -18,17 +18,53 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <string>
 
 #include "bench/command/emulation/gradient_sync.hpp"
 #include "bench/command/emulation/image_feed.hpp"
-#include "bench/command/emulation/thread_cost.hpp"
+#include "core/process_usage.hpp"
 #include "forebay/communicator.hpp"
 #include "nets/training_step.hpp"
 
 namespace forebay::emulation {
+
+// An accelerator that does not exist: kernels follow each other on one time line, each for the time
+// that it is said to take.
+//
+//   dispatched   k1 k2 k3      k4
+//   time line    [ k1 ][ k2 ][k3] (idle) [ k4 ]
+//
+// No thread stands behind it: when a kernel ends is known as soon as it is dispatched, however late
+// somebody looks. So it takes no core from those that are to be measured, and only what comes too
+// late to it makes it idle.
+
+/// One thread. Times are nanoseconds of the steady clock, and do not go back.
+class VirtualDevice {
+ public:
+  /// At most `queue` kernels are dispatched and not complete: see full().
+  explicit VirtualDevice(std::size_t queue) : queue_(queue) {}
+
+  /// Work begins: what was idle before does not count.
+  void begin(std::int64_t now);
+  /// Returns when the kernel will be complete.
+  std::int64_t dispatch(std::int64_t now, std::chrono::nanoseconds takes);
+  /// Whether there is no room for another kernel, until first_end().
+  bool full(std::int64_t now);
+  std::int64_t first_end() const { return ends_.front(); }
+  /// When all that was dispatched will be complete.
+  std::int64_t end() const { return end_; }
+  /// Without work since begin(), up to the last dispatch.
+  std::chrono::nanoseconds idle() const { return std::chrono::nanoseconds(idle_); }
+
+ private:
+  std::size_t queue_;
+  std::deque<std::int64_t> ends_;  // of kernels that may not be complete, ascending
+  std::int64_t end_ = 0;
+  std::int64_t idle_ = 0;
+};
 
 struct TrainingOptions {
   std::uint64_t steps = 30;
@@ -45,8 +81,8 @@ struct TrainingFigures {
   double device_idle_seconds = 0;  ///< forward and backward: kernels came too late
   double exposed_seconds = 0;      ///< from the last gradient to the last mean
   double susceptible_seconds = 0;
-  ThreadCost scheduler;
-  ThreadCost input;  ///< all threads of it
+  ProcessUsage scheduler;  ///< the thread that dispatches
+  ProcessUsage input;      ///< all threads of it
   SyncStatistics sync;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/clock.hpp"
 #include "core/mix.hpp"
@@ -87,7 +86,7 @@ void ImageFeed::live(const std::stop_token& stop, std::size_t thread) {
     } catch (...) {
       error = std::current_exception();
     }
-    const ThreadCost cost = cost_of_this_thread();
+    const ProcessUsage cost = thread_usage();
     lock.lock();
     set_busy(-1);
     costs_[thread] = cost;
@@ -137,10 +136,15 @@ void ImageFeed::next() {
   room_.notify_all();
 }
 
-ThreadCost ImageFeed::cost() const {
+ProcessUsage ImageFeed::cost() const {
   const std::lock_guard lock(mutex_);
-  ThreadCost sum;
-  for (const ThreadCost& cost : costs_) sum += cost;
+  ProcessUsage sum;
+  for (const ProcessUsage& cost : costs_) {
+    sum.user_seconds += cost.user_seconds;
+    sum.system_seconds += cost.system_seconds;
+    sum.voluntary_switches += cost.voluntary_switches;
+    sum.involuntary_switches += cost.involuntary_switches;
+  }
   return sum;
 }
 

@@ -12,11 +12,10 @@
 #include <exception>
 #include <mutex>
 #include <stop_token>
-#include <string>
 #include <vector>
 
-#include "bench/command/emulation/thread_cost.hpp"
 #include "core/placement.hpp"
+#include "core/process_usage.hpp"
 
 namespace forebay::emulation {
 
@@ -48,7 +47,7 @@ class ImageFeed {
   /// Waits for a batch, and uses it up. Throws what a thread has failed with.
   void next();
   /// Of all threads together, up to the last image that each has finished.
-  ThreadCost cost() const;
+  ProcessUsage cost() const;
   /// For how long any of the threads has been at work so far, in nanoseconds.
   std::int64_t active_ns() const;
   std::uint64_t images() const;
@@ -78,7 +77,7 @@ class ImageFeed {
   int busy_ = 0;             // threads
   std::int64_t busy_since_ns_ = 0;
   std::int64_t active_ns_ = 0;
-  std::vector<ThreadCost> costs_;
+  std::vector<ProcessUsage> costs_;
   std::exception_ptr error_;
 
   std::vector<HelperThread> threads_;  // last: they end before what they use

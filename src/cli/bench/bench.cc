@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/bench/load_bench.hpp"
-#include "cli/bench/load_results.hpp"
 #include "cli/bench/read_bench.hpp"
-#include "cli/bench/read_results.hpp"
 #include "cli/commands.hpp"
-#include "cli/trainer_program.hpp"
 #include "comm/values.hpp"
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"

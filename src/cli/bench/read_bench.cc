@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"

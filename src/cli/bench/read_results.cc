@@ -1,10 +1,10 @@
-#include "cli/bench/read_results.hpp"
+#include "cli/bench/read_bench.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <nlohmann/json.hpp>
 
 #include "forebay/mpi.hpp"
 #include "forebay/statistics.hpp"
@@ -86,107 +86,79 @@ std::map<int, double> plain_limits(const ReadResults& results) {
   return best;
 }
 
-/// One row of the summary: gathers a figure of each run, and gives their spread.
-class Row {
- public:
-  Row(const ReadResults& results, const std::string& variant, const std::map<int, double>& limits)
-      : stored_bytes_(results.data.stored_bytes), limits_(limits) {
-    for (const MeasuredRun& run : results.runs) {
-      if (!run.plain && run.variant == variant) add(run, results.layout);
-    }
-    row_["strategy"] = variant;
+double mean(const std::vector<Json>& ranks, const char* name) {
+  double sum = 0;
+  for (const Json& rank : ranks) sum += rank.value(name, 0.0);
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
+/// Seconds of a reading rank for what readers do, of a rank for what consumers wait for; and what
+/// reading ranks have read beyond their parts.
+void add_figures_of_ranks(const StrategyRun& run, const Layout& layout, Json& figures) {
+  const std::vector<double> extra = extra_bytes(run.ranks, layout);
+  std::vector<Json> readers;
+  std::vector<Json> consumers;
+  std::vector<double> of_readers;
+  for (std::size_t i = 0; i < run.ranks.size(); ++i) {
+    consumers.push_back(Json::parse(forebay::to_json(run.ranks[i])));
+    if (!reads(run.ranks[i])) continue;
+    readers.push_back(consumers.back());
+    of_readers.push_back(extra[i]);
   }
-
-  Json json() && {
-    for (const auto& [name, values] : figures_) row_[name] = spread_to_json(values);
-    row_["explain"] = explain_;
-    row_["coalesce"] = coalesce_;
-    return std::move(row_);
+  for (const char* name :
+       {"open_seconds", "seek_seconds", "read_seconds", "turn_seconds", "wait_seconds"}) {
+    figures[name] = mean(readers, name);
   }
+  for (const char* name : {"exposed_seconds", "skew_seconds"})
+    figures[name] = mean(consumers, name);
+  if (of_readers.empty()) return;
+  const auto [least, most] = std::ranges::minmax(of_readers);
+  figures["least_extra_bytes"] = least;
+  figures["most_extra_bytes"] = most;
+}
 
- private:
-  void add(const MeasuredRun& run, const Layout& layout) {
-    const LoaderStatistics all = combine(run.strategy.ranks);
-    const double rate = static_cast<double>(all.bytes_delivered) / run.strategy.seconds / kMega;
-    const double file_rate =
-        static_cast<double>(all.samples) * stored_bytes_ / run.strategy.seconds / kMega;
-    put("seconds", run.strategy.seconds);
-    put("delivered_mb_per_second", rate);
-    if (const auto limit = limits_.find(run.repetition); limit != limits_.end()) {
-      put("delivered_over_plain", rate / limit->second);
-      put("file_bytes_over_plain", file_rate / limit->second);
-    }
-    put("first_batch_ms", all.first_batch_seconds * 1e3);
-    put("read_amplification", all.read_amplification());
-    put("asleep_share", all.asleep_share());
-    add_means(run.strategy.ranks);
-    add_extra(extra_bytes(run.strategy.ranks, layout), run.strategy.ranks);
-    add_counts(Json::parse(forebay::to_json(all)));
-    explain_ = run.strategy.explain;
-    coalesce_ = run.strategy.coalesce;
+/// The figures of one run that the summary gives the spread of. `limit`: of plain reads, in MB/s.
+Json figures_of(const StrategyRun& run, const ReadResults& results, std::optional<double> limit) {
+  const LoaderStatistics all = combine(run.ranks);
+  const double rate = static_cast<double>(all.bytes_delivered) / run.seconds / kMega;
+  Json figures{{"seconds", run.seconds}, {"delivered_mb_per_second", rate}};
+  if (limit) {
+    const double stored = static_cast<double>(all.samples) * results.data.stored_bytes;
+    figures["delivered_over_plain"] = rate / *limit;
+    figures["file_bytes_over_plain"] = stored / run.seconds / kMega / *limit;
   }
-
-  /// Seconds of a reading rank for what readers do, of a rank for what consumers wait for.
-  void add_means(const std::vector<LoaderStatistics>& ranks) {
-    std::vector<Json> readers;
-    std::vector<Json> consumers;
-    for (const LoaderStatistics& rank : ranks) {
-      consumers.push_back(Json::parse(forebay::to_json(rank)));
-      if (reads(rank)) readers.push_back(consumers.back());
-    }
-    for (const char* name :
-         {"open_seconds", "seek_seconds", "read_seconds", "turn_seconds", "wait_seconds"}) {
-      put(name, mean(readers, name));
-    }
-    for (const char* name : {"exposed_seconds", "skew_seconds"}) put(name, mean(consumers, name));
+  figures["first_batch_ms"] = all.first_batch_seconds * 1e3;
+  figures["read_amplification"] = all.read_amplification();
+  figures["asleep_share"] = all.asleep_share();
+  add_figures_of_ranks(run, results.layout, figures);
+  const Json counts = Json::parse(forebay::to_json(all));
+  for (const char* name : {"requests", "voluntary_switches", "involuntary_switches", "major_faults",
+                           "missed_pages", "redundant_pages"}) {
+    if (counts.contains(name)) figures[name] = counts[name];
   }
-
-  void add_extra(const std::vector<double>& extra, const std::vector<LoaderStatistics>& ranks) {
-    std::vector<double> of_readers;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (reads(ranks[i])) of_readers.push_back(extra[i]);
-    }
-    if (of_readers.empty()) return;
-    const auto [least, most] = std::ranges::minmax(of_readers);
-    put("least_extra_bytes", least);
-    put("most_extra_bytes", most);
-  }
-
-  void add_counts(const Json& all) {
-    for (const char* name : {"requests", "voluntary_switches", "involuntary_switches",
-                             "major_faults", "missed_pages", "redundant_pages"}) {
-      if (all.contains(name)) put(name, all[name].get<double>());
-    }
-  }
-
-  static double mean(const std::vector<Json>& ranks, const char* name) {
-    double sum = 0;
-    for (const Json& rank : ranks) sum += rank.value(name, 0.0);
-    return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
-  }
-
-  void put(const std::string& name, double value) {
-    auto found = std::ranges::find(figures_, name, &Figure::first);
-    if (found == figures_.end()) found = figures_.insert(found, {name, {}});
-    found->second.push_back(value);
-  }
-
-  using Figure = std::pair<std::string, std::vector<double>>;
-
-  double stored_bytes_;
-  const std::map<int, double>& limits_;
-  std::vector<Figure> figures_;  ///< in the order in which they were first put
-  std::string explain_;
-  std::uint64_t coalesce_ = 1;
-  Json row_;
-};
+  return figures;
+}
 
 Json summary_of(const ReadResults& results) {
   Json rows = Json::array();
   const std::map<int, double> limits = plain_limits(results);
   if (results.runs.empty()) return rows;
   for (const std::string& variant : results.variants) {
-    rows.push_back(Row(results, variant, limits).json());
+    Json row{{"strategy", variant}};
+    std::vector<Json> figures;
+    const MeasuredRun* last = nullptr;
+    for (const MeasuredRun& run : results.runs) {
+      if (run.plain || run.variant != variant) continue;
+      const auto limit = limits.find(run.repetition);
+      figures.push_back(
+          figures_of(run.strategy, results,
+                     limit == limits.end() ? std::nullopt : std::optional(limit->second)));
+      last = &run;
+    }
+    row.update(spreads_of(figures));
+    row["explain"] = last == nullptr ? "" : last->strategy.explain;
+    row["coalesce"] = last == nullptr ? 1 : last->strategy.coalesce;
+    rows.push_back(std::move(row));
   }
   return rows;
 }

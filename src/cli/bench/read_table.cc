@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/bench/read_results.hpp"
+#include "cli/bench/read_bench.hpp"
 #include "measure/comparison.hpp"
 #include "program/output.hpp"
 

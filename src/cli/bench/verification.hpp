@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "forebay/communicator.hpp"
 #include "forebay/statistics.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"

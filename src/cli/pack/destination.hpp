@@ -7,10 +7,9 @@
 // A data set of DEST's name therefore is whole, whatever happened: Ctrl-C, kill -9, a full disk.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "cli/pack/pack_options.hpp"
+#include "cli/pack/source.hpp"
 
 namespace forebay::pack {
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <random>
 
-#include "cli/pack/image_encoder.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 
-#include "cli/interrupt.hpp"
 #include "cli/pack/destination.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
@@ -20,6 +20,38 @@
 
 namespace forebay::pack {
 namespace {
+
+// A signal handler can reach nothing but static storage.
+volatile std::sig_atomic_t interrupted_flag = 0;
+
+void remember(int) { interrupted_flag = 1; }
+
+/// Ctrl-C as a question that a loop asks, instead of a death in the middle of a write: while it
+/// lives, SIGINT and SIGTERM are remembered; a second one ends the process as usual. One at a time
+/// in a process.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted_flag = 0;
+    struct sigaction action {};
+    action.sa_handler = remember;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &old_int_);
+    sigaction(SIGTERM, &action, &old_term_);
+  }
+  ~InterruptGuard() {
+    sigaction(SIGINT, &old_int_, nullptr);
+    sigaction(SIGTERM, &old_term_, nullptr);
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  bool interrupted() const { return interrupted_flag != 0; }
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
 
 constexpr std::size_t kMinDigits = 8;
 constexpr std::size_t kMaxKeyBytes = 511;  // LMDB as it is built everywhere

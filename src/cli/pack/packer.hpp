@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/pack/pack_options.hpp"
+#include "cli/pack/source.hpp"
 
 namespace forebay::pack {
 

@@ -1,38 +1,79 @@
 #include "cli/pack/source.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "forebay/error.hpp"
+#include "format/codec/datum.hpp"
 #include "program/output.hpp"
 
 namespace forebay::pack {
 namespace {
 
-std::unique_ptr<Source> open_kind(const Options& options) {
-  switch (options.from) {
-    case Origin::idx:
-      return open_idx_source(options);
-    case Origin::cifar10:
-      return open_cifar10_source(options);
-    case Origin::folder:
-      return open_folder_source(options);
-    case Origin::raw:
-      return open_raw_source(options);
-    case Origin::synthetic:
-      return open_synthetic_source(options);
-  }
-  throw Error(ErrorKind::usage, "no such kind of source");
-}
+using Open = std::unique_ptr<Source> (*)(const Options&);
+/// By Origin.
+constexpr Open kSources[] = {open_idx_source, open_cifar10_source, open_folder_source,
+                             open_raw_source, open_synthetic_source};
 
 }  // namespace
 
 std::unique_ptr<Source> open_source(const Options& options) {
   try {
-    return open_kind(options);
+    return kSources[static_cast<std::size_t>(options.from)](options);
   } catch (const std::filesystem::filesystem_error& error) {
     throw Error(ErrorKind::io, error.code().message(), "check the path and its permissions",
                 at_file(error.path1().string()));
   }
+}
+
+namespace {
+
+std::vector<std::byte> encode_as(Encoding encoding, const Image& image, int quality) {
+  return encoding == Encoding::jpeg ? encode_jpeg(image.shape, image.pixels, quality)
+                                    : encode_png(image.shape, image.pixels);
+}
+
+bool is_format(Encoding encoding, ImageFormat format) {
+  return (encoding == Encoding::jpeg && format == ImageFormat::jpeg) ||
+         (encoding == Encoding::png && format == ImageFormat::png);
+}
+
+}  // namespace
+
+ImageEncoder::ImageEncoder(const Options& options)
+    : encoding_(options.encode), quality_(options.quality), wanted_(options.shape) {}
+
+ImageShape ImageEncoder::target(const ImageShape& found) {
+  if (wanted_) return *wanted_;
+  if (!first_) first_ = found;
+  if (found == *first_) return found;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("the image is {} but the first one is {}", to_string(found), to_string(*first_)),
+      "name the shape that all images shall be brought to with --shape CxHxW");
+}
+
+std::string ImageEncoder::encode(Image image, std::optional<std::int32_t> label) {
+  const ImageShape shape = target(image.shape);
+  if (image.shape != shape) image = resize(std::move(image), shape);
+  if (encoding_ == Encoding::raw) return make_datum(shape, image.pixels, label);
+  return make_encoded_datum(shape, encode_as(encoding_, image, quality_), label);
+}
+
+std::string ImageEncoder::encode_file(std::span<const std::byte> file,
+                                      std::optional<std::int32_t> label) {
+  Image image = decode_image(file);  // also proves that the file decodes
+  if (is_format(encoding_, image_format(file)) && target(image.shape) == image.shape) {
+    return make_encoded_datum(image.shape, file, label);
+  }
+  return encode(std::move(image), label);
+}
+
+std::string ImageEncoder::fingerprint() const {
+  return fmt::format("encode={},quality={},shape={}", static_cast<int>(encoding_),
+                     encoding_ == Encoding::jpeg ? quality_ : 0,
+                     wanted_ ? to_string(*wanted_) : "as found");
 }
 
 }  // namespace forebay::pack

@@ -3,11 +3,39 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
-#include "cli/pack/pack_options.hpp"
+#include "format/codec/image.hpp"
+#include "format/codec/resize.hpp"
 
 namespace forebay::pack {
+
+// What `forebay pack` was asked for.
+
+enum class Origin : std::uint8_t { idx, cifar10, folder, raw, synthetic };
+enum class Encoding : std::uint8_t { raw, jpeg, png };
+
+struct Options {
+  std::string source;
+  std::string destination;
+  Origin from = Origin::idx;
+  Encoding encode = Encoding::raw;
+  int quality = 95;                   ///< of JPEG, 1 to 100
+  std::uint64_t commit_every = 1000;  ///< records in a transaction, as in Caffe's tools
+  std::optional<std::uint64_t> count;
+  std::optional<ImageShape> shape;
+  std::string labels;           ///< file with the labels, for idx and raw
+  std::string split = "train";  ///< which files of a directory: train or test
+  std::string preset;           ///< of synthetic data
+  std::uint64_t seed = 0;
+  bool shuffle = false;  ///< folder: files in an order drawn from `seed`
+  bool resume = false;
+  bool force = false;
+  bool json = false;
+  bool provenance = true;  ///< write a sidecar beside the data
+};
 
 /// A record without its number.
 struct SourceRecord {
@@ -40,5 +68,30 @@ std::unique_ptr<Source> open_folder_source(const Options& options);
 std::unique_ptr<Source> open_raw_source(const Options& options);
 /// Generated images (SOURCE is "-"), or the records of a data set over and over.
 std::unique_ptr<Source> open_synthetic_source(const Options& options);
+
+// From an image and its label to a stored value: a Caffe Datum of pixels, or of a JPEG or PNG file.
+
+/// All images of a data set get one shape: the one of --shape, else that of the first image.
+class ImageEncoder {
+ public:
+  explicit ImageEncoder(const Options& options);
+
+  /// Throws corrupt when the image has another shape than the first one and none was asked for.
+  std::string encode(Image image, std::optional<std::int32_t> label);
+
+  /// For an image file. It is stored as it is where its format and shape are the wanted ones.
+  std::string encode_file(std::span<const std::byte> file, std::optional<std::int32_t> label);
+
+  /// What the values depend on, for Source::fingerprint().
+  std::string fingerprint() const;
+
+ private:
+  ImageShape target(const ImageShape& found);
+
+  Encoding encoding_;
+  int quality_;
+  std::optional<ImageShape> wanted_;
+  std::optional<ImageShape> first_;
+};
 
 }  // namespace forebay::pack

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "cli/pack/image_encoder.hpp"
 #include "cli/pack/source.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"

@@ -9,7 +9,6 @@
 #include "format/transform/run.hpp"
 
 namespace forebay {
-
 namespace {
 
 /// The field that `name` names, or else "image", or else the only one with the shape of an image.

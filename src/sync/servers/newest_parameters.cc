@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/copy_values.hpp"
-#include "sync/servers/clocked_sum.hpp"
+#include "sync/servers/server.hpp"
 
 namespace forebay {
 

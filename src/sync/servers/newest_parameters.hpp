@@ -4,14 +4,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "sync/servers/server_mail.hpp"
+#include "sync/servers/server_tree.hpp"
 
 namespace forebay {
 

@@ -3,7 +3,7 @@
 //   training thread   push -> mail ... pull <- newest parameters
 //   progress thread   poll(): failure of others; letters -> proxies, server, newest parameters
 //
-// Whatever fails, fails in poll(), or is found there: see common_failure.hpp.
+// Whatever fails, fails in poll(), or is found there: see failure_board.hpp.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,12 @@
 #include <memory>
 #include <optional>
 
+#include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
+#include "comm/waiting.hpp"
 #include "forebay/parameter_server.hpp"
 #include "forebay/placement.hpp"
-#include "sync/common_failure.hpp"
-#include "sync/pace.hpp"
 #include "sync/servers/newest_parameters.hpp"
-#include "sync/servers/proxy.hpp"
 #include "sync/servers/server.hpp"
 
 namespace forebay {

@@ -8,14 +8,86 @@
 // When all have left, it answers all of them a last time, and clocks go on from the highest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "sync/servers/clocked_sum.hpp"
-#include "sync/servers/server_mail.hpp"
+#include "sync/servers/server_tree.hpp"
 
 namespace forebay {
+
+// Sums over those below a station, clock by clock, in their order: the same numbers however they
+// came.
+//
+//   child 0   | 3 | 4 |              -> next() gives 3, the sum of three letters, and then nothing:
+//   child 1   | 3 |                     child 1 has not given 4 yet
+//   child 2   | 3 | 4 | left |          (a child that has left is not waited for)
+
+/// Of one thread.
+class ClockedSum {
+ public:
+  /// `length` numbers in each letter.
+  ClockedSum(std::vector<Address> children, std::size_t length);
+
+  /// Throws communication for a letter of another length, or of who is no child.
+  void add(ServerLetter letter);
+  void leave(const Address& child);
+  /// The numbers of the next clock, once all have given theirs; valid until the next call.
+  std::optional<std::span<const float>> next();
+  bool all_left() const;
+  /// Nobody has left.
+  void begin_again();
+
+ private:
+  struct Child {
+    Address address;
+    std::deque<ServerLetter> letters;
+    bool left = false;
+  };
+
+  Child& find(const Address& address);
+
+  std::vector<Child> children_;
+  std::size_t length_;
+  std::optional<ServerLetter> sum_;
+};
+
+/// Where `child` stands among `children`. Throws communication for who is none of them.
+std::size_t find_child(std::span<const Address> children, const Address& child);
+/// Throws communication unless the letter has so many numbers.
+void require_length(const ServerLetter& letter, std::size_t length);
+
+// A proxy: adds up what those below it push, clock by clock, and hands it on; hands what comes down
+// to all of them (paper 002, 8.4.2: "locally reduces ... and forwards the accumulated results").
+
+/// Of the progress thread.
+class Proxy {
+ public:
+  /// `parameters` and, behind them, `told` numbers in each push.
+  Proxy(Station station, const Links& links, std::size_t parameters, std::size_t told,
+        ServerMail& mail, const ServerTree& tree);
+
+  /// Throws communication for what does not belong here.
+  void take(ServerLetter letter);
+
+ private:
+  void hand_up();
+  void hand_down(const ServerLetter& letter);
+
+  const Station station_;
+  const std::vector<Address> children_;
+  const std::size_t parameters_;
+  const std::size_t shards_;
+  ServerMail& mail_;
+  Upstream upstream_;
+  ClockedSum sums_;
+  std::uint64_t clock_ = 0;   ///< of the next sum
+  std::uint64_t wanted_ = 0;  ///< the highest version that was asked for
+  std::size_t last_ = 0;      ///< shards whose last parameters have come
+};
 
 /// Of the progress thread.
 class Server {

@@ -1,4 +1,4 @@
-#include "bench/command/emulation/virtual_device.hpp"
+#include "bench/command/emulation/emulated_training.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/batch_growth.hpp"
+#include "train/solver.hpp"
 
 #include <gtest/gtest.h>
 

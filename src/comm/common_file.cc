@@ -1,4 +1,4 @@
-#include "comm/common_steps.hpp"
+#include "comm/common_file.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,10 +1,9 @@
-#include "train/shape.hpp"
+#include "train/network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "forebay/error.hpp"
