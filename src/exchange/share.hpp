@@ -1,13 +1,5 @@
-// Where the samples of one share lie in their owner's memory: offset and length in O(1).
-//
-// Samples of one size need no table. For others, with n samples that end at e(0) .. e(n-1), the
-// encoded table holds the n + 1 bounds 0, e(0), .., e(n-1):
-//
-//   narrow   0 | bounds 0, 64, 128, .. in 64 bits | all bounds, less the one above, in 32 bits
-//   wide     1 | all bounds in 64 bits            (where 64 samples take 4 GiB or more)
-//
-// which is 4.1 bytes a sample. The encoded form is what ranks send to each other; the reading side
-// looks into it without unpacking, so that the ranks of a node can share one copy.
+// What a rank has in memory of the data set, while it is filled and once others look into it, and
+// how a fetch out of all shares is taken apart.
 #pragma once
 
 #include <condition_variable>
@@ -69,6 +61,17 @@ class FetchPlan {
   std::uint64_t far_bytes_ = 0;
   Wanted first_far_;
 };
+
+// Where the samples of one share lie in their owner's memory: offset and length in O(1).
+//
+// Samples of one size need no table. For others, with n samples that end at e(0) .. e(n-1), the
+// encoded table holds the n + 1 bounds 0, e(0), .., e(n-1):
+//
+//   narrow   0 | bounds 0, 64, 128, .. in 64 bits | all bounds, less the one above, in 32 bits
+//   wide     1 | all bounds in 64 bits            (where 64 samples take 4 GiB or more)
+//
+// which is 4.1 bytes a sample. The encoded form is what ranks send to each other; the reading side
+// looks into it without unpacking, so that the ranks of a node can share one copy.
 
 /// Thread-safe once made: only reads.
 class ShareTable {

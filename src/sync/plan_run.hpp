@@ -1,12 +1,5 @@
-// The way of the progress thread through its plan: buffer after buffer, round after round.
-//
-//   round 0   [a b c] [d e]        round 1   [a b c] [d e]        ...
-//              issue 0  issue 1               issue 2  issue 3
-//
-// A run may begin in the middle of a step, some tensors of which were summed before: they are left
-// out of its first round, on all ranks alike. Buffers of which nothing is left are then no issue.
-//
-// Every rank issues the same transfers in the same order. That is all they have to agree on.
+// A plan at work: its table, the slots that callers fill, and the way of the progress thread
+// through them.
 #pragma once
 
 #include <atomic>
@@ -116,6 +109,16 @@ class Slots {
   std::atomic<std::uint32_t> awaited_ = kAnyBuffer;
   std::atomic<std::uint64_t> filled_ = 0;
 };
+
+// The way of the progress thread through its plan: buffer after buffer, round after round.
+//
+//   round 0   [a b c] [d e]        round 1   [a b c] [d e]        ...
+//              issue 0  issue 1               issue 2  issue 3
+//
+// A run may begin in the middle of a step, some tensors of which were summed before: they are left
+// out of its first round, on all ranks alike. Buffers of which nothing is left are then no issue.
+//
+// Every rank issues the same transfers in the same order. That is all they have to agree on.
 
 /// Of the progress thread.
 class PlanRun {

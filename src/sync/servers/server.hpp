@@ -1,11 +1,4 @@
-// A server: keeps a shard of the parameters, updates it with what is pushed, and answers.
-//
-//   staleness 0   waits for all at a clock, updates once with their sum, answers all
-//   n > 0         updates with each push as it comes; version = the lowest clock of those who have
-//                 not left; answers a push of clock c when there is version c + 1 - n, at once if
-//                 nobody is far behind; whoever then needs newer parameters asks for them
-//
-// When all have left, it answers all of them a last time, and clocks go on from the highest.
+// The stations of parameter servers: sums that wait for all, proxies, and servers.
 #pragma once
 
 #include <cstddef>
@@ -88,6 +81,15 @@ class Proxy {
   std::uint64_t wanted_ = 0;  ///< the highest version that was asked for
   std::size_t last_ = 0;      ///< shards whose last parameters have come
 };
+
+// A server: keeps a shard of the parameters, updates it with what is pushed, and answers.
+//
+//   staleness 0   waits for all at a clock, updates once with their sum, answers all
+//   n > 0         updates with each push as it comes; version = the lowest clock of those who have
+//                 not left; answers a push of clock c when there is version c + 1 - n, at once if
+//                 nobody is far behind; whoever then needs newer parameters asks for them
+//
+// When all have left, it answers all of them a last time, and clocks go on from the highest.
 
 /// Of the progress thread.
 class Server {
