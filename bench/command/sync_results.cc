@@ -123,7 +123,7 @@ Json rank_to_json(const TrainingFigures& figures) {
                                        .involuntary_switches = sync.thread_involuntary_switches,
                                        .user_seconds = sync.thread_user_seconds,
                                        .system_seconds = sync.thread_system_seconds})}};
-  for_each_figure(sync, [&json](const char* name, const auto& figure) { json[name] = figure; });
+  for_each_figure([&json](const char* name, const auto& figure) { json[name] = figure; }, sync);
   return json;
 }
 

@@ -42,7 +42,11 @@ def _dataloader(case, reader, count, workers):
     loader = data.DataLoader(
         reader, batch_size=None, sampler=data.BatchSampler(order, case.batch, drop_last=False),
         num_workers=workers, persistent_workers=workers > 0, collate_fn=_as_tensors)
+    return _epochs_of(loader)
 
+
+def _epochs_of(loader):
+    """A DataLoader's batches of tensors as arrays."""
     def epoch(_):
         for labels, images in loader:
             yield labels.numpy(), images.numpy()
@@ -73,11 +77,7 @@ def _lmdb_each(case, folder, workers):
     loader = data.DataLoader(samples, case.batch,
                              shuffle=case.shuffled, num_workers=workers,
                              persistent_workers=workers > 0)
-
-    def epoch(_):
-        for labels, images in loader:
-            yield labels.numpy(), images.numpy()
-    return epoch
+    return _epochs_of(loader)
 
 
 def _hdf5(case, folder, workers):
@@ -113,11 +113,7 @@ def _webdataset(case, folder, workers):
         return lambda _: iter(dataset)
     loader = data.DataLoader(dataset, batch_size=None, num_workers=workers,
                              persistent_workers=True, collate_fn=_as_tensors)
-
-    def epoch(_):
-        for labels, images in loader:
-            yield labels.numpy(), images.numpy()
-    return epoch
+    return _epochs_of(loader)
 
 
 def _tensorflow(case, folder, _):
@@ -165,11 +161,7 @@ def _streaming(case, folder, workers):
 
     loader = data.DataLoader(dataset, batch_size=case.batch, num_workers=workers,
                              persistent_workers=workers > 0, collate_fn=together)
-
-    def epoch(_):
-        for labels, images in loader:
-            yield labels.numpy(), images.numpy()
-    return epoch
+    return _epochs_of(loader)
 
 
 def _grain(case, folder, _):

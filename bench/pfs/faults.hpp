@@ -15,17 +15,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/placement.hpp"
 #include "pfs/model.hpp"
-#include "pfs/mount.hpp"
 
 namespace forebay::pfs {
 
@@ -57,29 +53,6 @@ class Faults {
   mutable std::mutex mutex_;
   std::vector<Fault> faults_;
   bool short_reads_ = false;
-};
-
-// Commands to the running file system, over a Unix socket: a line in, a line of JSON out.
-
-class Control {
- public:
-  /// Gets a line without its end, gives the answer. Called on the control's own thread.
-  using Handler = std::function<std::string(const std::string& line)>;
-
-  /// Listens at `path`, which must not exist and is removed at destruction. Throws io.
-  Control(std::string path, Handler handler);
-  ~Control();
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
-
- private:
-  void serve(const std::stop_token& stop);
-  void converse(int connection);
-
-  std::string path_;
-  Handler handler_;
-  Descriptor socket_;
-  HelperThread thread_;  // last: it uses all of the above
 };
 
 }  // namespace forebay::pfs

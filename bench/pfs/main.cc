@@ -20,6 +20,7 @@
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "pfs/control.hpp"
 #include "pfs/faults.hpp"
 #include "pfs/meter.hpp"
 #include "pfs/model.hpp"

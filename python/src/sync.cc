@@ -216,9 +216,10 @@ std::shared_ptr<PythonSync> make_engine(const std::shared_ptr<Communicator>& com
 
 nb::dict figures_of(const SyncEngine& engine) {
   nb::dict all;
-  for_each_figure(engine.statistics(), [&all](const char* name, const auto& figure) {
+  const auto add = [&all](const char* name, const auto& figure) {
     if constexpr (!std::is_array_v<std::remove_reference_t<decltype(figure)>>) all[name] = figure;
-  });
+  };
+  for_each_figure(add, engine.statistics());
   return all;
 }
 

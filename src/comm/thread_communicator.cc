@@ -211,6 +211,15 @@ void ThreadCommunicator::all_reduce_sum(std::span<float> values) {
   std::copy(sum.begin(), sum.end(), values.begin());
 }
 
+template <typename T>
+std::shared_ptr<T> ThreadCommunicator::hand_around(const std::shared_ptr<T>& mine, int from) {
+  std::shared_ptr<T> theirs;
+  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
+    theirs = *static_cast<const std::shared_ptr<T>*>(shown[from]);
+  });
+  return theirs;
+}
+
 std::shared_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   struct Member {
     int color, key, rank;
@@ -232,10 +241,7 @@ std::shared_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   if (here == group.begin()) {
     world = std::make_shared<ThreadWorld>(static_cast<int>(group.size()), world_->ended());
   }
-  const std::shared_ptr<ThreadWorld> mine = world;
-  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
-    world = *static_cast<const std::shared_ptr<ThreadWorld>*>(shown[group.front().rank]);
-  });
+  world = hand_around(world, group.front().rank);
   auto result = std::make_shared<ThreadCommunicator>(
       std::move(world), static_cast<int>(here - group.begin()), ranks_per_node_);
   result->policy_ = policy_;
@@ -251,21 +257,13 @@ std::unique_ptr<SharedMemory> ThreadCommunicator::share(std::size_t bytes, Share
   collectively(*this, [&] {
     if (rank_ == 0) memory = std::make_shared<AnonymousMemory>(bytes);
   });
-  const std::shared_ptr<AnonymousMemory> mine = memory;
-  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
-    memory = *static_cast<const std::shared_ptr<AnonymousMemory>*>(shown[0]);
-  });
-  return std::make_unique<SharedByThreads>(std::move(memory));
+  return std::make_unique<SharedByThreads>(hand_around(memory, 0));
 }
 
 std::unique_ptr<SharedCounter> ThreadCommunicator::share_counter() {
   std::shared_ptr<ThreadNumber> number;
   if (rank_ == 0) number = std::make_shared<ThreadNumber>(0);
-  const std::shared_ptr<ThreadNumber> mine = number;
-  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
-    number = *static_cast<const std::shared_ptr<ThreadNumber>*>(shown[0]);
-  });
-  return std::make_unique<CounterOfThreads>(std::move(number));
+  return std::make_unique<CounterOfThreads>(hand_around(number, 0));
 }
 
 std::unique_ptr<RemoteMemory> ThreadCommunicator::expose(Communicator& node, std::size_t bytes,
@@ -288,11 +286,7 @@ std::unique_ptr<CommonFile> ThreadCommunicator::open_together(const std::string&
 std::unique_ptr<NonblockingCollectives> ThreadCommunicator::nonblocking() {
   std::shared_ptr<ThreadOperations> operations;
   if (rank_ == 0) operations = make_thread_operations(size(), world_->ended());
-  const std::shared_ptr<ThreadOperations> mine = operations;
-  world_->meet(rank_, &mine, policy_, [&](const auto& shown) {
-    operations = *static_cast<const std::shared_ptr<ThreadOperations>*>(shown[0]);
-  });
-  return thread_nonblocking(std::move(operations), rank_);
+  return thread_nonblocking(hand_around(operations, 0), rank_);
 }
 
 void ThreadCommunicator::send_notice(int to, Bytes message) {

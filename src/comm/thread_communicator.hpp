@@ -85,6 +85,10 @@ class ThreadCommunicator final : public Communicator {
   }
 
  private:
+  /// What rank `from` has given.
+  template <typename T>
+  std::shared_ptr<T> hand_around(const std::shared_ptr<T>& mine, int from);
+
   std::shared_ptr<ThreadWorld> world_;
   int rank_;
   int ranks_per_node_;

@@ -175,12 +175,6 @@ void HeldShare::append(std::span<const std::byte> sample) {
   if (!room.empty()) std::memcpy(room.data(), sample.data(), room.size());
 }
 
-void HeldShare::clear() {
-  used_ = 0;
-  samples_ = 0;
-  ends_.clear();
-}
-
 namespace {
 
 // Every wait looks up this often, for failures and for shutdown.

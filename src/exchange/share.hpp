@@ -130,7 +130,6 @@ class HeldShare {
   std::span<std::byte> take(std::span<const std::uint64_t> bytes);
   /// Copies the next sample into the share. Throws as take() does.
   void append(std::span<const std::byte> sample);
-  void clear();
 
   std::uint64_t samples() const { return samples_; }
   std::uint64_t bytes() const { return used_; }

@@ -64,32 +64,32 @@ std::unique_ptr<GradientSum> make_gradient_sum(const std::shared_ptr<Communicato
                                                std::span<float> all,
                                                const GradientSumOptions& options);
 
-/// Calls visit(name, figure) for every figure of `statistics`, in the order in which people read
-/// them.
-template <typename Statistics, typename Visit>
-void for_each_figure(Statistics&& statistics, Visit visit) {
-  visit("tensors", statistics.tensors);
-  visit("transfers", statistics.transfers);
-  visit("bytes", statistics.bytes);
-  visit("wire_bytes", statistics.wire_bytes);
-  visit("largest_transfer", statistics.largest_transfer);
-  visit("cycles", statistics.cycles);
-  visit("empty_cycles", statistics.empty_cycles);
-  visit("negotiations", statistics.negotiations);
-  visit("cache_hits", statistics.cache_hits);
-  visit("cache_misses", statistics.cache_misses);
-  visit("plans", statistics.plans);
-  visit("fallbacks", statistics.fallbacks);
-  visit("stalls", statistics.stalls);
-  visit("wait_seconds", statistics.wait_seconds);
-  visit("copy_seconds", statistics.copy_seconds);
-  visit("transfer_seconds", statistics.transfer_seconds);
-  visit("skew_seconds", statistics.skew_seconds);
-  visit("oversleep", statistics.oversleep);
-  visit("thread_user_seconds", statistics.thread_user_seconds);
-  visit("thread_system_seconds", statistics.thread_system_seconds);
-  visit("thread_voluntary_switches", statistics.thread_voluntary_switches);
-  visit("thread_involuntary_switches", statistics.thread_involuntary_switches);
+/// Calls visit("tensors", statistics.tensors ...) and so on, for every figure in the order in which
+/// people read them; of several statistics for the figures of all.
+template <typename Visit, typename... Statistics>
+void for_each_figure(Visit visit, Statistics&&... statistics) {
+  visit("tensors", statistics.tensors...);
+  visit("transfers", statistics.transfers...);
+  visit("bytes", statistics.bytes...);
+  visit("wire_bytes", statistics.wire_bytes...);
+  visit("largest_transfer", statistics.largest_transfer...);
+  visit("cycles", statistics.cycles...);
+  visit("empty_cycles", statistics.empty_cycles...);
+  visit("negotiations", statistics.negotiations...);
+  visit("cache_hits", statistics.cache_hits...);
+  visit("cache_misses", statistics.cache_misses...);
+  visit("plans", statistics.plans...);
+  visit("fallbacks", statistics.fallbacks...);
+  visit("stalls", statistics.stalls...);
+  visit("wait_seconds", statistics.wait_seconds...);
+  visit("copy_seconds", statistics.copy_seconds...);
+  visit("transfer_seconds", statistics.transfer_seconds...);
+  visit("skew_seconds", statistics.skew_seconds...);
+  visit("oversleep", statistics.oversleep...);
+  visit("thread_user_seconds", statistics.thread_user_seconds...);
+  visit("thread_system_seconds", statistics.thread_system_seconds...);
+  visit("thread_voluntary_switches", statistics.thread_voluntary_switches...);
+  visit("thread_involuntary_switches", statistics.thread_involuntary_switches...);
 }
 
 }  // namespace forebay

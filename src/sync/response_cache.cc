@@ -45,11 +45,4 @@ void ResponseCache::erase(Slot slot) {
   signatures_[slot].reset();
 }
 
-void ResponseCache::clear() {
-  signatures_.clear();
-  places_.clear();
-  ages_.clear();
-  by_name_.clear();
-}
-
 }  // namespace forebay

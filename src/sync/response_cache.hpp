@@ -40,7 +40,6 @@ class ResponseCache {
   /// Makes it the youngest.
   void touch(Slot slot);
   void erase(Slot slot);
-  void clear();
 
  private:
   Slot take_slot();

@@ -26,9 +26,10 @@ Json to_json_object(const Breakdown& rank) {
 
 Json to_json_object(const GradientStatistics& rank) {
   Json json{{"bytes", rank.bytes}, {"early_bytes", rank.early_bytes}};
-  for_each_figure(rank.engine, [&json](const char* name, const auto& figure) {
+  const auto add = [&json](const char* name, const auto& figure) {
     if (!json.contains(name)) json[name] = figure;
-  });
+  };
+  for_each_figure(add, rank.engine);
   return json;
 }
 

@@ -1,4 +1,4 @@
-#include "command/emulation/emulated_training.hpp"
+#include "bench/command/emulation/emulated_training.hpp"
 
 #include <sys/prctl.h>
 

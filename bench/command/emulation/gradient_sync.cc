@@ -45,31 +45,14 @@ void Gradients::require_mean(int ranks) const {
 }
 
 SyncStatistics since(const SyncStatistics& earlier, SyncStatistics later) {
-  using Count = std::uint64_t SyncStatistics::*;
-  using Seconds = double SyncStatistics::*;
-  constexpr Count kCounts[] = {&SyncStatistics::tensors,
-                               &SyncStatistics::transfers,
-                               &SyncStatistics::bytes,
-                               &SyncStatistics::wire_bytes,
-                               &SyncStatistics::cycles,
-                               &SyncStatistics::empty_cycles,
-                               &SyncStatistics::negotiations,
-                               &SyncStatistics::cache_hits,
-                               &SyncStatistics::cache_misses,
-                               &SyncStatistics::plans,
-                               &SyncStatistics::fallbacks,
-                               &SyncStatistics::stalls,
-                               &SyncStatistics::thread_voluntary_switches,
-                               &SyncStatistics::thread_involuntary_switches};
-  constexpr Seconds kSeconds[] = {
-      &SyncStatistics::wait_seconds,        &SyncStatistics::copy_seconds,
-      &SyncStatistics::transfer_seconds,    &SyncStatistics::skew_seconds,
-      &SyncStatistics::thread_user_seconds, &SyncStatistics::thread_system_seconds};
-  for (const Count count : kCounts) later.*count -= earlier.*count;
-  for (const Seconds part : kSeconds) later.*part -= earlier.*part;
-  for (std::size_t i = 0; i < std::size(later.oversleep); ++i) {
-    later.oversleep[i] -= earlier.oversleep[i];
-  }
+  const auto subtract = [](std::string_view name, auto& figure, const auto& before) {
+    if constexpr (std::is_array_v<std::remove_reference_t<decltype(figure)>>) {
+      for (std::size_t i = 0; i < std::size(figure); ++i) figure[i] -= before[i];
+    } else if (name != "largest_transfer") {
+      figure -= before;
+    }
+  };
+  for_each_figure(subtract, later, earlier);
   return later;
 }
 
