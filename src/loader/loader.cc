@@ -91,10 +91,10 @@ void Loader::decode(const Batch& batch, std::span<const std::span<std::byte>> fi
   pipeline_->decode(batch.samples(), fields);
 }
 
-void Loader::check() { pipeline_->check(); }
-void Loader::fail(const Error& error) { pipeline_->fail(error); }
+void Loader::check() { pipeline_->watch().check(); }
+void Loader::fail(const Error& error) { pipeline_->watch().fail(error); }
 void Loader::set_interrupt(std::function<void()> interrupt) {
-  pipeline_->set_interrupt(std::move(interrupt));
+  pipeline_->watch().set_interrupt(std::move(interrupt));
 }
 std::uint64_t Loader::epoch_iterations() const { return pipeline_->epoch_iterations(); }
 std::uint64_t Loader::entries() const { return pipeline_->entries(); }

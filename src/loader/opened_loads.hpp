@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "loader/load_feed.hpp"
+#include "loader/load_list.hpp"
 
 namespace forebay {
 

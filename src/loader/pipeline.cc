@@ -5,170 +5,161 @@
 
 #include <algorithm>
 
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
 #include "loader/shard.hpp"
 
 namespace forebay {
-namespace {
 
-// Every wait looks up this often, for failures and for shutdown.
-constexpr std::chrono::milliseconds kSlice{100};
-// How long closing waits for a read in progress.
-constexpr std::chrono::seconds kLongestGoodbye{4};
-
-double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
-
-std::int64_t overlap(const Interval& a, const Interval& b) {
-  return std::max<std::int64_t>(0, std::min(a.end_ns, b.end_ns) - std::max(a.begin_ns, b.begin_ns));
+FeedPlan plan_feed(const Opened& opened) {
+  const LoaderOptions& options = opened.options;
+  if (options.order == OrderName::strided) return plan_strided(opened);
+  const bool exchanges = opened.team.world->size() > 1 && !what_exchanges(options).empty();
+  return exchanges || holds_all(options) ? plan_shared(opened) : plan_drawn(opened);
 }
 
-}  // namespace
+std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& path,
+                                         const LoaderOptions& options, Trace* trace) {
+  const TraceSpan span(trace, "open");
+  const RunStart start;
+  Opened opened = open_together(comm, path, options);
+  FeedPlan plan = plan_feed(opened);
+  std::shared_ptr<Stage> stage;
+  collectively(*opened.team.world, [&] {
+    stage =
+        std::make_shared<Stage>(*opened.team.group, plan.stage, opened.options.stage, plan.first);
+  });
+  std::shared_ptr<Pipeline> pipeline(
+      new Pipeline(start, std::move(opened), std::move(plan), std::move(stage), trace));
+  pipeline->start();
+  return pipeline;
+}
 
-Pipeline::Pipeline(const std::string& path, const LoaderOptions& options, Trace* trace)
-    : path_(path),
-      options_(options),
+Pipeline::Pipeline(const RunStart& start, Opened opened, FeedPlan plan,
+                   std::shared_ptr<Stage> stage, Trace* trace)
+    : opened_(std::move(opened)),
+      plan_(std::move(plan)),
+      stage_(std::move(stage)),
       trace_(trace),
-      opened_ns_(now_ns()),
-      usage_at_open_(process_usage()) {}
+      watch_({.file = opened_.source.path, .rank = opened_.team.order_rank}, opened_.team.board,
+             stage_),
+      data_(watch_, stage_, opened_.options.patience_with_data(), trace),
+      held_(plan_.first),
+      figures_(start, opened_.source.path, plan_.epochs_done) {}
 
-Pipeline::~Pipeline() { close(); }
+/// Starts the helper threads. Collective; after it, nothing but the consumer's side is left here.
+void Pipeline::start() {
+  reading_ = start_reading(opened_, plan_, stage_, figures_.reading(), trace_);
+  const auto begin_feed = std::exchange(plan_.start, {});
+  collectively(*opened_.team.world, [&] {
+    feed_ = begin_feed({.opened = opened_,
+                        .stage = stage_,
+                        .watch = watch_,
+                        .data = data_,
+                        .held = held_,
+                        .trace = trace_});
+  });
+  if (opened_.options.decode) start_decoding();
+  figures_.end_opening();
+}
+
+void Pipeline::start_decoding() {
+  // More do not help: then it is the memory that is busy, and the consumer has work for cores too.
+  constexpr unsigned kMostThreads = 8;
+  collectively(*opened_.team.world, [&] {
+    const LoaderOptions& options = opened_.options;
+    const Placement placement = opened_.placement(Component::decode);
+    const unsigned threads =
+        choose_workers(options.decode_threads, placement, opened_.team.node->size(), kMostThreads);
+    auto pool = std::make_unique<DecodePool>(
+        opened_.codec, options.undecodable, threads, std::size_t{opened_.decoding.ahead} + 1,
+        placement, [&data = *opened_.source.data] { data.check_in_place(); });
+    BatchSource& source = *this;
+    line_ = std::make_unique<DecodeLine>(std::move(pool), source, opened_.decoding.ahead, trace_);
+    line_->start(placement);
+  });
+}
 
 // A batch that outlives its loader keeps its buffer: only what is not held is released here.
 void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
-  if (line_) stop_decoding();
-  if (reader_) reader_->stop(kLongestGoodbye);
-  reader_.reset();
-  data_.reset();
-  if (!stage_) return;  // it was never open
-  if (root_ >= 0) stage_->close_root(root_);
-  if (held_.empty()) stage_->release_all(local_rank_);
-}
-
-void Pipeline::fail(const Error& error) {
-  board_->fail(error);
-  stage_->wake();
-}
-
-void Pipeline::check() {
-  board_->poll();
-  board_->check();
-}
-
-// What ends the loader of one rank ends all of them, with the failure that was published first.
-void Pipeline::fail_everywhere(const Error& error) {
-  const Error placed = error.within({.file = path_, .rank = order_rank()});
-  fail(placed);
-  board_->check();
-  throw placed;
+  if (feed_) feed_->close();
+  if (line_) {
+    stage_->wake();
+    line_->stop();
+    // Batches that the consumer has not got hold nothing any more.
+    const auto lock = line_->lock();
+    for (; !line_->empty(); held_.drop_last()) line_->drop_last();
+  }
+  reading_.reader.reset();
+  opened_.source.data.reset();
+  if (opened_.team.root >= 0) stage_->close_root(opened_.team.root);
+  if (held_.empty()) stage_->release_all(opened_.team.group->rank());
 }
 
 // The consumer -----------------------------------------------------------------------------------
 
 std::optional<Delivery> Pipeline::next() {
-  board_->check();
+  watch_.check_here();
   auto delivery = line_ ? next_decoded() : take_now();
-  if (delivery) count(*delivery);
+  if (!delivery) return delivery;
+  const auto lock = lock_order();
+  figures_.count(*delivery);
   return delivery;
 }
 
 /// Waits for the data of the next batch.
 std::optional<Delivery> Pipeline::take_now() {
+  std::optional<BatchPass> pass;
   try {
-    if (!more()) return std::nullopt;
+    pass = feed_->next();
   } catch (const Error& error) {
-    fail_everywhere(error);
+    watch_.fail_everywhere(error);
   }
+  if (!pass) return std::nullopt;
   require_free_buffers();
   try {
-    return take_next();
+    return take(*pass);
   } catch (const BatchesHeld&) {
     throw;
   } catch (const Error& error) {
-    fail_everywhere(error);
+    watch_.fail_everywhere(error);
   }
 }
 
-Delivery Pipeline::take_next() {
-  const BatchPass pass = this->pass();
-  Delivery delivery = take();
-  delivery.pass = pass;
-  delivery.iteration = iteration_++;
-  delivery.epochs_done = epochs_done();
-  held_.push_back({.iteration = delivery.iteration, .from = delivery.from});
+Delivery Pipeline::take(const BatchPass& pass) {
+  Delivery delivery = feed_->take(pass);
+  held_.add(delivery);
   return delivery;
 }
 
-void Pipeline::count(const Delivery& delivery) {
-  const auto lock = lock_order();
-  if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - opened_ns_);
-  delivered_epochs_ = delivery.epochs_done;
-  figures_.samples += delivery.samples.size();
-  for (const Sample& sample : delivery.samples) {
-    figures_.bytes_delivered += sample.value.size();
-    if (sample.repeat) ++figures_.repeated;
-  }
-  figures_.skipped += delivery.skipped.size();
-  skipped_.add(path_, delivery.skipped);
+/// Throws usage when buffers that the next batch needs are held.
+void Pipeline::require_free_buffers() const {
+  if (held_.empty()) return;
+  const auto end = feed_->end_of_next();
+  if (!end || has_room(*end)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("all {} buffers hold batches that were not released", opened_.options.buffers),
+      "release batches before asking for the next, or raise buffers");
 }
 
-void Pipeline::refuse_held_buffers() const {
-  throw Error(ErrorKind::usage,
-              fmt::format("all {} buffers hold batches that were not released", options_.buffers),
-              "release batches before asking for the next, or raise buffers");
-}
-
-void Pipeline::ask_interrupt() {
-  if (!interrupt_) return;
-  try {
-    interrupt_();
-  } catch (...) {
-    fail(Error(ErrorKind::cancelled, "the wait for data was interrupted", "",
-               {.file = path_, .rank = comm_->rank()}));
-    throw;
-  }
-}
-
-void Pipeline::wait_for_data(std::uint64_t published) {
-  Interval waited{.begin_ns = now_ns(), .end_ns = 0};
-  const std::int64_t deadline =
-      waited.begin_ns + std::chrono::nanoseconds(options_.patience_with_data()).count();
-  while (!stage_->wait_published(published, kSlice)) {
-    board_->poll();
-    board_->check();
-    ask_interrupt();
-    if (now_ns() < deadline) continue;
-    throw Error(
-        ErrorKind::communication,
-        fmt::format("no data for iteration {} after {}", iteration_, options_.patience_with_data()),
-        "check the file system and the reading rank, or raise --timeout");
-  }
-  waited.end_ns = now_ns();
-  account_wait(waited);
-}
-
-// Waiting while the root itself waits for a buffer means waiting for a slower rank; the rest of
-// the wait is I/O that did not hide behind computing.
-void Pipeline::account_wait(Interval waited) {
-  const std::int64_t skew = overlap(waited, stage_->last_blocked());
-  figures_.skew_seconds += seconds(skew);
-  figures_.exposed_seconds += seconds(waited.end_ns - waited.begin_ns - skew);
-  if (trace_ != nullptr) {
-    trace_->add_span("wait for data", waited.begin_ns, waited.end_ns, iteration_);
-  }
+/// Held batches keep their buffers from being filled, those in the line among them.
+bool Pipeline::has_room(std::uint64_t end) const {
+  const std::uint64_t oldest = held_.from(), coalesce = plan_.stage.coalesce;
+  const auto buffers = static_cast<std::uint64_t>(opened_.options.buffers);
+  return end <= oldest || (end - 1) / coalesce < oldest / coalesce + buffers;
 }
 
 void Pipeline::release(std::uint64_t iteration) {
   const auto lock = lock_order();
-  std::erase_if(held_, [iteration](const Held& held) { return held.iteration == iteration; });
-  if (!held_.empty()) {
-    let_go(held_.front().from);
-  } else if (closed_) {
-    stage_->release_all(local_rank_);
+  held_.release(iteration);
+  if (closed_ && held_.empty()) {
+    stage_->release_all(opened_.team.group->rank());
   } else {
-    let_go(needed());
+    feed_->let_go(held_.from());
   }
   if (line_) line_->look_again();
 }
@@ -176,112 +167,147 @@ void Pipeline::release(std::uint64_t iteration) {
 void Pipeline::decode(std::span<const Sample> samples,
                       std::span<const std::span<std::byte>> fields) {
   const TraceSpan trace(trace_, "decode");
-  const Stopwatch stopwatch(figures_.decode_seconds);
+  const Stopwatch stopwatch(figures_.decode_seconds());
   try {
-    require_room(samples.size(), fields);
-    for (std::size_t i = 0; i < samples.size(); ++i) decode_one(samples[i], i, fields);
+    decode_all(samples, fields);
   } catch (const Error& error) {
     check_in_place();  // what has changed looks damaged
-    fail_everywhere(error);
+    watch_.fail_everywhere(error);
   }
   check_in_place();
 }
 
-void Pipeline::check_in_place() {
+void Pipeline::check_in_place() const {
   if (closed_) {
     throw Error(ErrorKind::usage, "nobody watches the data set any more: the loader was closed",
-                "check samples before closing the loader", {.file = path_});
+                "check samples before closing the loader", {.file = opened_.source.path});
   }
   try {
-    data_->check_in_place();
+    opened_.source.data->check_in_place();
   } catch (const Error& error) {
-    fail_everywhere(error);
+    watch_.fail_everywhere(error);
   }
 }
 
-void Pipeline::require_room(std::size_t samples,
-                            std::span<const std::span<std::byte>> fields) const {
-  const auto& schema = codec_->schema().fields;
-  const bool fit = std::ranges::equal(fields, schema, [samples](auto room, const Field& field) {
-    return room.size() == samples * field.bytes();
-  });
-  if (fit) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("the arrays to decode into do not fit {} samples of {}", samples,
-                          to_string(codec_->schema())),
-              "give one array a field of Loader::schema(), for all samples of the batch");
-}
-
-void Pipeline::decode_one(const Sample& sample, std::size_t index,
+void Pipeline::decode_all(std::span<const Sample> samples,
                           std::span<const std::span<std::byte>> fields) const {
-  const auto& schema = codec_->schema().fields;
-  std::vector<std::span<std::byte>> of_sample(fields.size());
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    of_sample[f] = fields[f].subspan(index * schema[f].bytes(), schema[f].bytes());
+  const auto& schema = this->schema().fields;
+  const bool fit = std::ranges::equal(fields, schema, [&](auto room, const Field& field) {
+    return room.size() == samples.size() * field.bytes();
+  });
+  if (!fit) {
+    throw Error(ErrorKind::usage,
+                fmt::format("the arrays to decode into do not fit {} samples of {}", samples.size(),
+                            to_string(this->schema())),
+                "give one array a field of Loader::schema(), for all samples of the batch");
   }
-  decode_sample(*codec_, sample, of_sample);
+  std::vector<std::span<std::byte>> of_sample(fields.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      of_sample[f] = fields[f].subspan(i * schema[f].bytes(), schema[f].bytes());
+    }
+    decode_sample(*opened_.codec, samples[i], of_sample);
+  }
+}
+
+// Batches that come decoded ----------------------------------------------------------------------
+
+std::optional<Delivery> Pipeline::next_decoded() {
+  auto lock = line_->lock();
+  if (line_->empty()) {
+    if (line_->failure()) watch_.fail_everywhere(*line_->failure());
+    auto taken = take_now();
+    if (!taken) return std::nullopt;
+    line_->add(std::move(*taken));
+  }
+  return wait_for_decoding(lock);
+}
+
+Delivery Pipeline::wait_for_decoding(DecodeLine::Lock& lock) {
+  const auto patience = opened_.options.patience_with_data();
+  const Interval waited = watch_.wait(
+      [&](std::chrono::milliseconds slice) { return line_->wait_decoded(lock, slice); }, patience,
+      [&] {
+        return Error(ErrorKind::communication,
+                     fmt::format("a batch is not decoded after {}", patience),
+                     "raise --timeout or --decode-threads");
+      });
+  figures_.add_decode_wait(waited.end_ns - waited.begin_ns);
+  if (trace_ != nullptr) trace_->add_span("wait for decoding", waited.begin_ns, waited.end_ns);
+  try {
+    return line_->pop();
+  } catch (const Error& error) {
+    watch_.fail_everywhere(error);
+  }
+}
+
+std::optional<std::uint64_t> Pipeline::next_needs() {
+  if (!feed_->next()) return std::nullopt;
+  const auto end = feed_->end_of_next();
+  return end && has_room(*end) ? end : std::nullopt;
+}
+
+Delivery Pipeline::take_next() { return take(*feed_->next()); }
+
+bool Pipeline::published(std::uint64_t end) const { return end == 0 || stage_->published(end - 1); }
+
+void Pipeline::wait_published(std::uint64_t end, std::chrono::milliseconds limit) {
+  stage_->wait_published(end - 1, limit);
 }
 
 // Reports ----------------------------------------------------------------------------------------
 
 const StridedOrder& Pipeline::order() const {
+  if (plan_.map) return plan_.map->order();
   throw Error(ErrorKind::usage,
-              fmt::format("order {} is not the strided one", to_string(options_.order)),
+              fmt::format("order {} is not the strided one", to_string(opened_.options.order)),
               "ask batches and samples for epoch and position");
 }
 
 std::string Pipeline::explain() const {
+  const LoaderOptions& options = opened_.options;
   std::string text = fmt::format(
-      "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how_,
-      facts_.entries, options_.batch, order_ranks(), order_text(), options_.buffers,
-      format_bytes(setup_.stage_bytes), options_.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
-  if (options_.shard != Shard()) text += fmt::format("; shard {}", to_string(options_.shard));
-  if (line_) text += decoding_text();
-  if (setup_.cores != CorePlan()) text += fmt::format("; {}", setup_.cores.explain());
+      "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory",
+      reading_.how, entries(), options.batch, opened_.team.order_ranks, plan_.text, options.buffers,
+      format_bytes(opened_.source.setup.stage_bytes),
+      options.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
+  if (options.shard != Shard()) text += fmt::format("; shard {}", to_string(options.shard));
+  if (line_) {
+    text += fmt::format("; decoded by {} threads, {} batches ahead, in arrays of {}",
+                        line_->pool().threads(), line_->ahead(),
+                        format_bytes(opened_.decoding.arrays_bytes));
+  }
+  const CorePlan& cores = opened_.source.setup.cores;
+  if (cores != CorePlan()) text += fmt::format("; {}", cores.explain());
   return text;
 }
 
 std::string Pipeline::plan(bool json) const {
-  if (!outline_) return {};
-  return json ? to_json(*outline_) : to_text(*outline_);
+  if (!reading_.outline) return {};
+  return json ? to_json(*reading_.outline) : to_text(*reading_.outline);
+}
+
+std::string Pipeline::delivered_state() const {
+  const auto lock = lock_order();
+  return write_state(line_ ? line_->state() : state());
 }
 
 LoaderWaits Pipeline::waits() const {
   const auto lock = lock_order();
-  return {.data = figures_.exposed_seconds,
-          .decoding = figures_.exposed_decode_seconds,
-          .ranks = figures_.skew_seconds};
+  LoaderStatistics waits;
+  data_.add_to(waits);
+  feed_->add_to(waits);
+  return {.data = waits.exposed_seconds,
+          .decoding = figures_.decode_wait_seconds(),
+          .ranks = waits.skew_seconds};
 }
 
 LoaderStatistics Pipeline::statistics() const {
   const auto lock = lock_order();
-  LoaderStatistics all = figures_;
+  LoaderStatistics all = figures_.all();
+  data_.add_to(all);
+  feed_->add_to(all);
   if (line_) all.decode_seconds += line_->pool().busy_seconds();
-  const ReadTotals read = read_figures_->get();
-  all.seek_seconds = seconds(read.seek_ns);
-  all.read_seconds = seconds(read.read_ns);
-  all.wait_seconds = seconds(read.wait_ns);
-  all.turn_seconds = read.turn_seconds;
-  all.missed_pages = read.missed_pages;
-  all.redundant_pages = read.redundant_pages;
-  all.decode_seconds += seconds(read.decode_ns);
-  all.chunks_decoded = read.chunks_decoded;
-  all.bytes_decoded = read.bytes_decoded;
-  all.index_bytes = read.index_bytes;
-  all.requests = read.source.requests;
-  all.bytes_requested = read.source.bytes_requested;
-  all.pages_visited = read.source.pages_visited;
-  all.records_skipped = read.source.records_skipped;
-  const ProcessUsage usage = process_usage() - usage_at_open_;
-  all.voluntary_switches = usage.voluntary_switches;
-  all.involuntary_switches = usage.involuntary_switches;
-  all.minor_faults = usage.minor_faults;
-  all.major_faults = usage.major_faults;
-  all.busy_seconds = usage.user_seconds + usage.system_seconds;
-  all.elapsed_seconds = seconds(now_ns() - opened_ns_);
-  all.peak_resident_bytes = usage.peak_resident_bytes;
-  all.private_bytes = usage.private_bytes;
-  all.mapped_bytes = usage.mapped_bytes;
   return all;
 }
 

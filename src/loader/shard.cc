@@ -7,9 +7,7 @@
 #include "order/order_limits.hpp"
 
 namespace forebay {
-namespace {
 
-/// Which option makes ranks take samples from each other; empty: none does.
 std::string_view what_exchanges(const LoaderOptions& options) {
   if (options.hold == Hold::memory) return "hold memory";
   if (options.order == OrderName::in_memory) return "order in_memory";
@@ -17,7 +15,10 @@ std::string_view what_exchanges(const LoaderOptions& options) {
   return reused ? "reuse across ranks" : "";
 }
 
-}  // namespace
+bool holds_all(const LoaderOptions& options) {
+  return options.hold == Hold::memory ||
+         (options.order == OrderName::in_memory && options.ratio == 1);
+}
 
 Shard parse_shard(std::string_view text) {
   const std::size_t slash = text.find('/');

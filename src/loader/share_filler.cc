@@ -148,8 +148,8 @@ class ShareFiller::Work::WaitForRanks {
 
 void ShareFiller::Work::fill_all() {
   for (std::uint64_t number = 0; !all_leave_; ++number) {
-    parts_.feed->forget(number);
-    const auto load = parts_.feed->at(number);
+    parts_.list->forget(number);
+    const auto load = parts_.list->at(number);
     if (!load) return;
     if (load->last) {
       while (agree(false)) fill_generation(nullptr);
@@ -211,7 +211,7 @@ void ShareFiller::Work::move(const Load& load) {
 
 void ShareFiller::Work::move_window(const Load& load, std::uint64_t window, SampleCursor& samples) {
   HeldShare& share = parts_.exchange->filling();
-  const std::uint64_t count = parts_.feed->window(load, window).count;
+  const std::uint64_t count = parts_.list->window(load, window).count;
   for (std::uint64_t i = 0; i < count; ++i) {
     const StageEntry& entry = parts_.stage->entry_of(window, i, samples.next());
     const auto value = parts_.stage->value(entry), key = parts_.stage->key(entry);

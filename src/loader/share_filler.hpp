@@ -34,7 +34,7 @@ struct ShareFillerParts {
   std::shared_ptr<FailureBoard> board;
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<Stage> stage;  ///< of this rank alone
-  std::shared_ptr<LoadFeed> feed;
+  std::shared_ptr<LoadList> list;
   std::shared_ptr<OpenedLoads> loads;  ///< is told of each filling
   /// Whether the next filling may be read while the present one is used.
   bool ahead = true;

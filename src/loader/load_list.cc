@@ -1,4 +1,4 @@
-#include "loader/load_feed.hpp"
+#include "loader/load_list.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -28,34 +28,34 @@ std::uint64_t wanted_draws(const RunEpoch& epoch, int rank) {
   return epoch.end < order.steps() ? order.share(rank, epoch.end).first : order.draws(rank);
 }
 
-LoadFeed::LoadFeed(RunEpochs epochs, int rank, std::uint64_t window_samples)
+LoadList::LoadList(RunEpochs epochs, int rank, std::uint64_t window_samples)
     : walk_(Walk{.epochs = std::move(epochs), .rank = rank, .epoch = {}, .buffer = {}}),
       window_samples_(window_samples) {}
 
-LoadFeed::LoadFeed(Run held, std::uint64_t window_samples) : window_samples_(window_samples) {
+LoadList::LoadList(Run held, std::uint64_t window_samples) : window_samples_(window_samples) {
   Load load{.epoch = {}, .shared = true};
   if (held.count > 0) load.runs.push_back(held);
   add(std::move(load));
   ended_ = no_more_windows_ = true;
 }
 
-std::shared_ptr<const Load> LoadFeed::at(std::uint64_t number) {
+std::shared_ptr<const Load> LoadList::at(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   while (number - base_ >= loads_.size() && !ended_) extend();
   return number - base_ < loads_.size() ? loads_[number - base_] : nullptr;
 }
 
-void LoadFeed::forget(std::uint64_t number) {
+void LoadList::forget(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   for (; base_ < number && !loads_.empty(); ++base_) loads_.pop_front();
 }
 
-Run LoadFeed::window(const Load& load, std::uint64_t window) const {
+Run LoadList::window(const Load& load, std::uint64_t window) const {
   const std::uint64_t first = (window - load.begin) * window_samples_;
   return {first, std::min(window_samples_, load.samples - first)};
 }
 
-void LoadFeed::add(Load load) {
+void LoadList::add(Load load) {
   load.samples = samples_in(load.runs);
   load.begin = windows_;
   windows_ += (load.samples + window_samples_ - 1) / window_samples_;
@@ -63,7 +63,7 @@ void LoadFeed::add(Load load) {
   loads_.push_back(std::make_shared<const Load>(std::move(load)));
 }
 
-void LoadFeed::extend() {
+void LoadList::extend() {
   Walk& walk = *walk_;
   if (!walk.epoch && !begin_epoch(walk)) {
     ended_ = no_more_windows_ = true;
@@ -88,7 +88,7 @@ void LoadFeed::extend() {
   walk.epoch.reset();
 }
 
-bool LoadFeed::begin_epoch(Walk& walk) const {
+bool LoadList::begin_epoch(Walk& walk) const {
   auto epoch = walk.epochs.next();
   if (!epoch) return false;
   walk.epoch = std::make_shared<const RunEpoch>(std::move(*epoch));
@@ -100,7 +100,7 @@ bool LoadFeed::begin_epoch(Walk& walk) const {
   return true;
 }
 
-std::optional<Buffer> LoadFeed::next_buffer(Walk& walk) const {
+std::optional<Buffer> LoadList::next_buffer(Walk& walk) const {
   const EpochOrder& order = walk.epoch->order;
   auto next = walk.buffer ? order.next_buffer(walk.rank, *walk.buffer)
                           : order.first_buffer(walk.rank, walk.epoch->begin);
@@ -109,19 +109,19 @@ std::optional<Buffer> LoadFeed::next_buffer(Walk& walk) const {
   return wanted ? next : std::nullopt;
 }
 
-std::shared_ptr<const Load> LoadFeed::load_with(std::uint64_t window) {
+std::shared_ptr<const Load> LoadList::load_with(std::uint64_t window) {
   while (windows_ <= window && !no_more_windows_) extend();
   const auto found = std::ranges::find_if(
       loads_, [window](const auto& load) { return window >= load->begin && window < load->end; });
   return found == loads_.end() ? nullptr : *found;
 }
 
-std::uint64_t LoadFeed::iterations(std::uint64_t window) {
+std::uint64_t LoadList::iterations(std::uint64_t window) {
   const std::lock_guard lock(mutex_);
   return load_with(window) ? 1 : 0;
 }
 
-std::vector<SampleRun> LoadFeed::runs(const WindowPart& part) {
+std::vector<SampleRun> LoadList::runs(const WindowPart& part) {
   const std::lock_guard lock(mutex_);
   const auto load = load_with(part.window);
   const Run samples = window(*load, part.window);

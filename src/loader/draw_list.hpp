@@ -31,7 +31,7 @@ struct DrawBuffer {
 };
 
 /// Thread-safe.
-class DrawFeed final : public ReadingList {
+class DrawList final : public ReadingList {
  public:
   /// How the first buffer of the run is read: whole, or, where the order has nothing against it, in
   /// pieces that begin with one iteration and double, so that the first batch need not wait for
@@ -39,7 +39,7 @@ class DrawFeed final : public ReadingList {
   enum class Begin : std::uint8_t { whole, small };
 
   /// No buffer may hold more than `most_samples`.
-  DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin = Begin::whole);
+  DrawList(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin = Begin::whole);
 
   /// Buffer `number`, from what was not forgotten on; nothing behind the end of the run.
   std::shared_ptr<const DrawBuffer> at(std::uint64_t number);

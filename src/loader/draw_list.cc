@@ -1,4 +1,4 @@
-#include "loader/draw_feed.hpp"
+#include "loader/draw_list.hpp"
 
 #include <fmt/format.h>
 
@@ -21,21 +21,21 @@ void require_room(std::uint64_t samples, std::uint64_t most) {
 
 }  // namespace
 
-DrawFeed::DrawFeed(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin)
+DrawList::DrawList(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin)
     : epochs_(std::move(epochs)), rank_(rank), most_samples_(most_samples), begin_(begin) {}
 
-std::shared_ptr<const DrawBuffer> DrawFeed::at(std::uint64_t number) {
+std::shared_ptr<const DrawBuffer> DrawList::at(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   while (number - base_ >= buffers_.size() && !ended_) extend();
   return number - base_ < buffers_.size() ? buffers_[number - base_] : nullptr;
 }
 
-void DrawFeed::forget(std::uint64_t number) {
+void DrawList::forget(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   for (; base_ < number && !buffers_.empty(); ++base_) buffers_.pop_front();
 }
 
-void DrawFeed::extend() {
+void DrawList::extend() {
   for (;;) {
     auto buffer = next_of_epoch();
     if (!buffer) {
@@ -56,7 +56,7 @@ void DrawFeed::extend() {
 }
 
 /// The `draws` that `loads` of the buffer serve.
-void DrawFeed::add(const Buffer& buffer, const Run& draws, const Run& loads) {
+void DrawList::add(const Buffer& buffer, const Run& draws, const Run& loads) {
   require_room(loads.count, most_samples_);
   buffers_.push_back(std::make_shared<DrawBuffer>(
       DrawBuffer{.epoch = epoch_->order.epoch(),
@@ -67,7 +67,7 @@ void DrawFeed::add(const Buffer& buffer, const Run& draws, const Run& loads) {
 }
 
 /// One iteration, another one, two, four ... of what lies between the run's first and last one.
-void DrawFeed::add_pieces(const Buffer& buffer) {
+void DrawList::add_pieces(const Buffer& buffer) {
   const Share share = epoch_->order.share(rank_, epoch_->begin);
   const std::uint64_t end = std::min(buffer.first + buffer.count, wanted_draws_);
   std::uint64_t length = std::max<std::uint64_t>(share.count, 1);
@@ -79,7 +79,7 @@ void DrawFeed::add_pieces(const Buffer& buffer) {
   }
 }
 
-std::optional<Buffer> DrawFeed::next_of_epoch() {
+std::optional<Buffer> DrawList::next_of_epoch() {
   if (!epoch_) return std::nullopt;
   const EpochOrder& order = epoch_->order;
   auto buffer = last_ ? order.next_buffer(rank_, *last_) : order.first_buffer(rank_, epoch_->begin);
@@ -87,7 +87,7 @@ std::optional<Buffer> DrawFeed::next_of_epoch() {
   return std::nullopt;
 }
 
-bool DrawFeed::begin_epoch() {
+bool DrawList::begin_epoch() {
   // Who gets nothing of a whole epoch gets nothing of any other.
   const bool whole = epoch_ && epoch_->before.empty() && epoch_->begin == 0;
   if (whole && epoch_->order.draws(rank_) == 0) return false;

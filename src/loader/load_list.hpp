@@ -36,12 +36,12 @@ struct Load {
 };
 
 /// Thread-safe.
-class LoadFeed final : public ReadingList {
+class LoadList final : public ReadingList {
  public:
   /// Loads of `rank` in all epochs. `window_samples`: at most so many are read together.
-  LoadFeed(RunEpochs epochs, int rank, std::uint64_t window_samples);
+  LoadList(RunEpochs epochs, int rank, std::uint64_t window_samples);
   /// One load: `held`.
-  LoadFeed(Run held, std::uint64_t window_samples);
+  LoadList(Run held, std::uint64_t window_samples);
 
   /// Load `number`, from what was not forgotten on; nothing behind the end of the run. At the end
   /// of each epoch comes one that is the `last`.

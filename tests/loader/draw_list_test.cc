@@ -1,6 +1,6 @@
 // What a rank reads, buffer by buffer: it serves every draw of every epoch, in order, and ends with
 // the run.
-#include "loader/draw_feed.hpp"
+#include "loader/draw_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -74,8 +74,8 @@ TEST(RunEpochs, WhatIsDroppedCountsWhenTheEpochIsOver) {
 
 /// Whether the buffers of `rank` serve all of its draws of `count` epochs, with samples in place.
 void expect_complete(const OrderOptions& options, int rank, std::uint64_t count,
-                     DrawFeed::Begin begin = DrawFeed::Begin::whole) {
-  DrawFeed feed(RunEpochs(options, epochs(count)), rank, 1000, begin);
+                     DrawList::Begin begin = DrawList::Begin::whole) {
+  DrawList feed(RunEpochs(options, epochs(count)), rank, 1000, begin);
   std::uint64_t number = 0;
   for (std::uint64_t epoch = 0; epoch < count; ++epoch) {
     const EpochOrder order(options, epoch);
@@ -93,10 +93,10 @@ void expect_complete(const OrderOptions& options, int rank, std::uint64_t count,
   EXPECT_EQ(feed.iterations(number + 1), 0U);
 }
 
-TEST(DrawFeed, ServesEveryDraw) {
+TEST(DrawList, ServesEveryDraw) {
   for (const OrderEnd end : {OrderEnd::exact, OrderEnd::drop, OrderEnd::pad, OrderEnd::wrap}) {
     for (int rank = 0; rank < 3; ++rank) {
-      for (const auto begin : {DrawFeed::Begin::whole, DrawFeed::Begin::small}) {
+      for (const auto begin : {DrawList::Begin::whole, DrawList::Begin::small}) {
         OrderOptions options = shuffled(101, 3, 10);
         options.end = end;
         expect_complete(options, rank, 3, begin);
@@ -112,7 +112,7 @@ TEST(DrawFeed, ServesEveryDraw) {
 }
 
 /// Draws of the first buffers, as many as there are up to `most`.
-std::vector<std::uint64_t> first_counts(DrawFeed& feed, std::size_t most) {
+std::vector<std::uint64_t> first_counts(DrawList& feed, std::size_t most) {
   std::vector<std::uint64_t> counts;
   while (counts.size() < most && feed.at(counts.size())) {
     counts.push_back(feed.at(counts.size())->count);
@@ -120,61 +120,61 @@ std::vector<std::uint64_t> first_counts(DrawFeed& feed, std::size_t most) {
   return counts;
 }
 
-TEST(DrawFeed, TheFirstBatchNeedNotWaitForItsWholeWindow) {
+TEST(DrawList, TheFirstBatchNeedNotWaitForItsWholeWindow) {
   using Counts = std::vector<std::uint64_t>;
   OrderOptions options = shuffled(1000, 1, 10);
   options.window = 8;
-  DrawFeed whole(RunEpochs(options, epochs(2)), 0, 1000);
+  DrawList whole(RunEpochs(options, epochs(2)), 0, 1000);
   EXPECT_EQ(first_counts(whole, 3), (Counts{80, 80, 80}));
-  DrawFeed small(RunEpochs(options, epochs(2)), 0, 1000, DrawFeed::Begin::small);
+  DrawList small(RunEpochs(options, epochs(2)), 0, 1000, DrawList::Begin::small);
   EXPECT_EQ(first_counts(small, 6), (Counts{10, 10, 20, 40, 80, 80}));
   EXPECT_EQ(first_counts(small, 100).size(), 13U + 3 + 13)
       << "later epochs begin as they always do";
 }
 
 // What was consumed before is not read again.
-TEST(DrawFeed, PiecesOfARunThatGoesOnBeginWhereItStopped) {
+TEST(DrawList, PiecesOfARunThatGoesOnBeginWhereItStopped) {
   OrderOptions options = shuffled(1000, 1, 10);
   options.window = 8;
   const OrderProgress stopped{.epoch = 0, .done = {{1, 10, 5}}};
-  DrawFeed feed(RunEpochs(options, {.start = stopped, .epochs = 1}), 0, 1000,
-                DrawFeed::Begin::small);
+  DrawList feed(RunEpochs(options, {.start = stopped, .epochs = 1}), 0, 1000,
+                DrawList::Begin::small);
   EXPECT_EQ(first_counts(feed, 4), (std::vector<std::uint64_t>{10, 10, 10, 80}));
   EXPECT_EQ(feed.at(0)->first, 50U);
 }
 
-TEST(DrawFeed, PiecesEndWhereTheRunDoes) {
+TEST(DrawList, PiecesEndWhereTheRunDoes) {
   OrderOptions options = shuffled(1000, 1, 10);
   options.window = 8;
-  DrawFeed feed(RunEpochs(options, {.start = {}, .iterations = 3}), 0, 1000,
-                DrawFeed::Begin::small);
+  DrawList feed(RunEpochs(options, {.start = {}, .iterations = 3}), 0, 1000,
+                DrawList::Begin::small);
   EXPECT_EQ(first_counts(feed, 9), (std::vector<std::uint64_t>{10, 10, 10}));
 }
 
-TEST(DrawFeed, ReadsInTheOrderOfTheFile) {
-  DrawFeed feed(RunEpochs(shuffled(1000, 1, 50), epochs(1)), 0, 1000);
+TEST(DrawList, ReadsInTheOrderOfTheFile) {
+  DrawList feed(RunEpochs(shuffled(1000, 1, 50), epochs(1)), 0, 1000);
   for (std::uint64_t number = 0; feed.at(number); ++number) {
     EXPECT_TRUE(std::ranges::is_sorted(feed.at(number)->runs, {}, &SampleRun::sample));
   }
 }
 
-TEST(DrawFeed, NothingIsReadBehindTheLastIteration) {
-  DrawFeed feed(RunEpochs(shuffled(1000, 1, 10), {.start = {}, .iterations = 6}), 0, 1000);
+TEST(DrawList, NothingIsReadBehindTheLastIteration) {
+  DrawList feed(RunEpochs(shuffled(1000, 1, 10), {.start = {}, .iterations = 6}), 0, 1000);
   EXPECT_TRUE(feed.at(1)) << "iterations 3 to 5";
   EXPECT_FALSE(feed.at(2));
 }
 
-TEST(DrawFeed, ARankThatNeverGetsASampleHasAnEnd) {
+TEST(DrawList, ARankThatNeverGetsASampleHasAnEnd) {
   std::set<int> without;
   for (int rank = 0; rank < 4; ++rank) {
-    DrawFeed feed(RunEpochs(shuffled(1, 4, 4), {.start = {}}), rank, 1000);
+    DrawList feed(RunEpochs(shuffled(1, 4, 4), {.start = {}}), rank, 1000);
     if (!feed.at(0)) without.insert(rank);
   }
   EXPECT_EQ(without.size(), 3U);
 }
 
-TEST(DrawFeed, TwoThreadsSeeTheSame) {
-  DrawFeed feed(RunEpochs(shuffled(2000, 1, 10), epochs(5)), 0, 1000);
+TEST(DrawList, TwoThreadsSeeTheSame) {
+  DrawList feed(RunEpochs(shuffled(2000, 1, 10), epochs(5)), 0, 1000);
   const auto walk = [&feed] {
     std::uint64_t sum = 0;
     for (std::uint64_t number = 0; const auto buffer = feed.at(number); ++number) {
@@ -189,8 +189,8 @@ TEST(DrawFeed, TwoThreadsSeeTheSame) {
   EXPECT_EQ(mine, other);
 }
 
-TEST(DrawFeed, ABufferBeyondTheStageIsAnError) {
-  DrawFeed feed(RunEpochs(shuffled(100, 1, 10), epochs(1)), 0, 29);
+TEST(DrawList, ABufferBeyondTheStageIsAnError) {
+  DrawList feed(RunEpochs(shuffled(100, 1, 10), epochs(1)), 0, 29);
   EXPECT_THROW(feed.at(0), Error);
 }
 

@@ -1,0 +1,381 @@
+#include "loader/opened.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "comm/node_groups.hpp"
+#include "comm/values.hpp"
+#include "core/log.hpp"
+#include "core/number_text.hpp"
+#include "format/codec/codecs.hpp"
+#include "loader/decoded_arrays.hpp"
+#include "loader/first_values.hpp"
+#include "read/open_access.hpp"
+#include "read/root_peers.hpp"
+#include "storage/storages.hpp"
+#include "storage/url.hpp"
+
+namespace forebay {
+namespace {
+
+// What a root says should reach the others before their consumers wait for it.
+constexpr std::chrono::microseconds kStepsRest{2000};
+
+/// All that decides who gets which sample when, also where a run to resume has stopped.
+std::string settings_text(const LoaderOptions& options) {
+  LoaderOptions common = options;
+  common.placement = LoaderOptions().placement;  // of each rank's own
+  std::string text = common.to_text();
+  if (options.first_iteration > 0) {
+    text += fmt::format(",resumed at iteration {} in epoch {}", options.first_iteration,
+                        options.first_epoch);
+  }
+  for (const Segment& segment : options.done) {
+    text += fmt::format(",behind {} iterations of batch {} on {} ranks", segment.iterations,
+                        segment.batch, segment.ranks);
+  }
+  return text;
+}
+
+Ranks connect(Communicator& comm, const LoaderOptions& options) {
+  collectively(comm, [&] { options.validate(comm.size()); });
+  Ranks ranks;
+  ranks.world = comm.split(0, comm.rank());
+  ranks.world->set_timeout(options.patience_with_ranks());
+  require_agreement(*ranks.world, settings_text(options), "the loader's options");
+  ranks.node = ranks.world->split_by_node();
+  ranks.board = std::make_shared<FailureBoard>(ranks.world, ranks.node);
+  ranks.end = std::make_shared<EndSignal>(ranks.world, ranks.board);
+  ranks.order_rank = options.order_rank(comm.rank(), comm.size());
+  ranks.order_ranks = options.order_ranks(comm.size());
+  return ranks;
+}
+
+/// Other nodes may see other files: what they are is settled by one rank.
+std::string recognize(const Ranks& ranks, const std::string& path, const LoaderOptions& options) {
+  std::string format;
+  collectively(*ranks.world, [&] {
+    if (ranks.world->rank() != 0) return;
+    const auto found = std::make_shared<std::string>();
+    ask_storage(path, options.timeout, "open this",
+                [found, path, options] { *found = recognize_format(path, options); });
+    format = *found;
+  });
+  return broadcast_text(*ranks.world, format, 0);
+}
+
+ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, DataKind kind, CorePlan cores) {
+  ReadSetup setup;
+  collectively(*ranks.world, [&] {
+    setup = choose_setup(options, ranks.node->size(), kind);
+    const bool threads = setup.engine != ReadEngine::mpiio || ranks.world->concurrent();
+    if (threads) return;
+    throw Error(
+        ErrorKind::unsupported,
+        "engine mpiio calls MPI in helper threads, and MPI grants less than "
+        "MPI_THREAD_MULTIPLE",
+        "initialise MPI with MPI_Init_thread(MPI_THREAD_MULTIPLE), or use another --engine");
+  });
+  setup.cores = std::move(cores);
+  return setup;
+}
+
+/// Reading threads must not call MPI then, so what needs them to talk to each other is left out.
+void adapt_to_thread_level(const Ranks& ranks, ReadSetup& setup) {
+  if (ranks.world->concurrent() || ranks.world->size() == 1) return;
+  if (ranks.world->rank() == 0) {
+    log(LogLevel::warning,
+        "MPI grants less than MPI_THREAD_MULTIPLE: roots take no turns and locate records each for "
+        "itself, and a failure on another node is noticed only while a rank waits for data");
+  }
+  setup.stagger = kNoStagger;
+  if (setup.locate == Locate::handoff) setup.locate = Locate::seek;
+  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
+}
+
+void find_groups(Team& team, const LoaderOptions& options, int roots) {
+  const NodesOfRanks stages = find_nodes(*team.world, *team.group);
+  const auto domains = gather_all(*team.world, roots > 1 ? numa_node_of_this_process() : -1);
+  const auto wanted = gather_all(*team.world, roots);
+  const auto count = static_cast<std::size_t>(stages.count);
+  std::vector<std::vector<int>> domains_of(count);
+  std::vector<int> roots_of(count);
+  team.groups.resize(count);
+  for (std::size_t rank = 0; rank < domains.size(); ++rank) {
+    const auto group = static_cast<std::size_t>(stages.node[rank]);
+    team.groups[group].ranks.push_back(
+        options.order_rank(static_cast<int>(rank), team.world->size()));
+    domains_of[group].push_back(domains[rank]);
+    roots_of[group] = wanted[rank];
+  }
+  for (std::size_t group = 0; group < count; ++group) {
+    team.groups[group].roots = choose_roots(domains_of[group], roots_of[group]);
+  }
+  const auto mine = static_cast<std::size_t>(team.world->rank());
+  const auto& reading = team.groups[static_cast<std::size_t>(stages.node[mine])].roots;
+  const auto at = std::ranges::find(reading, team.group->rank());
+  if (at != reading.end()) team.root = static_cast<int>(at - reading.begin());
+}
+
+void start_progress(Team& team, const LoaderOptions& options, const ReadSetup& setup) {
+  const bool serves_tickets =
+      setup.stagger != kNoStagger && options.stagger_by == StaggerBy::ticket;
+  const bool wanted = team.board->several_nodes() || serves_tickets || setup.collective;
+  if (!team.world->concurrent() || !wanted) return;
+  team.progress = progress_thread(Placement::of(setup.cores, Component::progress));
+  team.notices = team.progress->add([board = team.board] {
+    board->poll();
+    return false;
+  });
+}
+
+Team team_up(Ranks ranks, const LoaderOptions& options, const ReadSetup& setup) {
+  Team team{std::move(ranks)};
+  team.group = setup.alone ? team.node->split(team.node->rank(), 0) : team.node;
+  find_groups(team, options, setup.roots);
+  start_progress(team, options, setup);
+  team.roots = team.world->split(team.root >= 0 ? 0 : 1, team.world->rank());
+  if (setup.locate == Locate::handoff || setup.locate == Locate::scatter) {
+    team.roots->carry_messages();
+  }
+  return team;
+}
+
+// The data set -----------------------------------------------------------------------------------
+
+void open_data(const Team& team, const LoaderOptions& options, Source& source) {
+  std::shared_ptr<Peers> peers =
+      std::make_shared<RootPeers>(team.roots->split(0, team.roots->rank()),
+                                  team.node->split(team.root >= 0 ? 0 : 1, team.node->rank()));
+  // What foreign storage is asked for is asked by another thread, which MPI may not grant.
+  if (!team.world->concurrent() && is_foreign(source.path)) peers = {peers, &no_peers()};
+  collectively(*team.world, [&] {
+    if (team.root < 0) return;
+    const auto setup = std::make_shared<ReadSetup>(source.setup);
+    ask_storage(source.path, options.timeout, "open this",
+                [data = source.data, setup, stop = team.end->token(), peers] {
+                  data->open(*setup, stop, *peers);
+                });
+    source.setup = *setup;
+  });
+}
+
+/// Collective. The independent reader takes the place of ours; the scan at open uses it as well.
+void open_mpiio(const Team& team, const LoaderOptions& options, Source& source) {
+  if (source.setup.engine != ReadEngine::mpiio) return;
+  collectively(*team.world, [&] {
+    if (!is_foreign(source.path)) return;
+    throw Error(ErrorKind::unsupported, "MPI-IO opens files of the operating system only",
+                "use '--engine pread'", {.file = source.path});
+  });
+  collectively(*team.world, [&] {
+    if (team.root < 0) return;
+    const auto alone = team.roots->split(team.roots->rank(), 0);
+    const auto file = source.data->only_file();
+    if (!file) {
+      throw Error(ErrorKind::unsupported, "engine mpiio reads data sets of a single file",
+                  "use '--engine pread'", {.file = source.path});
+    }
+    auto own = make_independent_reader(*alone, file,
+                                       {.depth = options.depth,
+                                        .request_bytes = options.request_bytes,
+                                        .timeout = options.timeout,
+                                        .stop = team.end->token()});
+    if (!source.setup.collective) return source.data->read_with(std::move(own), nullptr);
+    source.steps = std::make_shared<CommonSteps>(team.roots->split(0, team.roots->rank()));
+    if (team.progress) {
+      source.steps_served =
+          team.progress->add([steps = source.steps] { return steps->serve(); }, kStepsRest);
+    }
+    source.data->read_with(
+        std::move(own),
+        std::make_unique<CollectiveReader>(file, team.roots->open_together(file->path()),
+                                           source.steps, [end = team.end] { return (*end)(); }));
+  });
+}
+
+DataFacts facts_now(const Source& source, const LoaderOptions& options) {
+  const auto facts = std::make_shared<DataFacts>();
+  ask_storage(source.path, options.timeout, "tell what this is",
+              [data = source.data, facts] { *facts = data->facts(); });
+  return *facts;
+}
+
+void share_facts(Communicator& world, DataFacts& facts) {
+  share_value(world, facts.entries);
+  share_value(world, facts.stored_bytes);
+  share_value(world, facts.local);
+  share_value(world, facts.assembled);
+  std::uint64_t files = facts.files.size();
+  share_value(world, files);
+  facts.files.resize(files);
+  if (files > 0) world.broadcast(std::as_writable_bytes(std::span(facts.files)), 0);
+  facts.fingerprint = broadcast_text(world, facts.fingerprint, 0);
+  std::uint64_t parts = facts.parts.size();
+  share_value(world, parts);
+  facts.parts.resize(parts);
+  for (std::string& part : facts.parts) part = broadcast_text(world, part, 0);
+}
+
+void agree_on_facts(const Team& team, const LoaderOptions& options, Source& source) {
+  collectively(*team.world, [&] {
+    if (team.world->rank() != 0) return;
+    source.facts = facts_now(source, options);
+    if (source.facts.entries > 0) return;
+    throw Error(ErrorKind::not_found, "the data set has no samples",
+                "pack some into it, or name another", {.file = source.path});
+  });
+  share_facts(*team.world, source.facts);
+  collectively(*team.world, [&] {
+    const std::string& known = source.facts.fingerprint;
+    if (team.root < 0 || facts_now(source, options).fingerprint == known) return;
+    throw Error(ErrorKind::changed, "data set changed while open: ranks see different content",
+                "wait until its writer is done, and check that all nodes see the same file",
+                {.file = source.path});
+  });
+}
+
+Source open_source(const Team& team, const LoaderOptions& options, const std::string& path,
+                   const std::string& format, ReadSetup setup) {
+  Source source{.path = path,
+                .setup = std::move(setup),
+                .data = make_access(path, options, format),
+                .facts = {},
+                .steps = {},
+                .steps_served = {}};
+  open_data(team, options, source);
+  open_mpiio(team, options, source);
+  agree_on_facts(team, options, source);
+  if (source.facts.assembled) {
+    // What is read takes room beside the stage: as much as two of its buffers.
+    const std::uint64_t beside =
+        source.setup.stage_bytes / (static_cast<std::uint64_t>(options.buffers) + 2) * 2;
+    source.setup.stage_bytes -= beside;
+    source.private_bytes = beside / static_cast<std::uint64_t>(source.setup.roots);
+  }
+  source.data->locate(source.setup,
+                      {.world = *team.world, .node = *team.node, .roots = *team.roots});
+  return source;
+}
+
+// Its values -------------------------------------------------------------------------------------
+
+/// What rank 0 finds, on all ranks.
+std::pair<FirstRecord, CodecOptions> look_at_first_values(const Team& team, const Source& source,
+                                                          const LoaderOptions& options) {
+  FirstRecord first;
+  CodecOptions codec;
+  Communicator& world = *team.world;
+  collectively(world, [&] {
+    if (world.rank() != 0) return;
+    codec = source.data->codec({options.codec, options.schema});
+    codec.transform = options.transform;
+    // Shared, since a storage that does not answer keeps its thread beyond this function.
+    const auto found = std::make_shared<std::pair<FirstRecord, CodecOptions>>(first, codec);
+    ask_storage(source.path, options.timeout, "read the first sample",
+                [found, data = source.data, entries = source.facts.entries,
+                 may_skip = options.undecodable == Undecodable::skip] {
+                  found->first = look_at_values(*data, entries, may_skip, found->second);
+                });
+    std::tie(first, codec) = *found;
+  });
+  codec.codec = broadcast_text(world, codec.codec, 0);
+  codec.schema = broadcast_text(world, codec.schema, 0);
+  codec.transform = options.transform;
+  first.digest = broadcast_text(world, first.digest, 0);
+  share_value(world, first.sample);
+  first.key = broadcast_text(world, first.key, 0);
+  first.value = broadcast_text(world, first.value, 0);
+  return {first, codec};
+}
+
+void agree_on_values(Opened& opened) {
+  const LoaderOptions& options = opened.options;
+  const std::string& path = opened.source.path;
+  const auto [first, codec] = look_at_first_values(opened.team, opened.source, options);
+  opened.first_value_bytes = first.value_bytes;
+  // Two builds of one shape have the same fingerprint; their content differs.
+  opened.identity = opened.source.facts.fingerprint + ",first=" + first.digest;
+  collectively(*opened.team.world, [&] {
+    if (!options.fingerprint.empty() && options.fingerprint != opened.identity) {
+      throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
+                  "name that one, or start anew without the saved state", {.file = path});
+    }
+    try {
+      opened.codec = make_codec(codec, std::as_bytes(std::span(first.value)));
+    } catch (const Error& error) {
+      throw error.within({.file = path, .sample = first.sample, .key = printable_key(first.key)});
+    }
+  });
+}
+
+DecodePlan plan_decoding(const Opened& opened) {
+  const LoaderOptions& options = opened.options;
+  const std::uint64_t stage_bytes = opened.source.setup.stage_bytes;
+  DecodePlan plan;
+  collectively(*opened.team.world, [&] {
+    const auto ranks = static_cast<std::uint64_t>(opened.team.order_ranks);
+    const std::uint64_t share = (options.batch + ranks - 1) / ranks;
+    const std::uint64_t one = std::max<std::uint64_t>(
+        DecodedArrays::bytes_of(opened.codec->schema(), share), 1);  // of one rank
+    const auto sharing = static_cast<std::uint64_t>(opened.team.group->size());
+    const std::uint64_t fitting = stage_bytes / 2 / sharing / one;
+    if (fitting == 0) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("decoded batches of {} ranks, of {} bytes each, exceed half of the "
+                              "stage's {} bytes",
+                              sharing, one, stage_bytes),
+                  "raise --stage-bytes, or lower --batch", {.file = opened.source.path});
+    }
+    plan.ahead = static_cast<unsigned>(std::min<std::uint64_t>(options.decode_ahead, fitting - 1));
+    plan.arrays_bytes = (plan.ahead + 1) * one * sharing;
+  });
+  if (plan.ahead != options.decode_ahead && opened.team.group->rank() == 0) {
+    log(LogLevel::info, "{} instead of {} batches are decoded ahead: more do not fit half of {}",
+        plan.ahead, options.decode_ahead, format_bytes(stage_bytes));
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::uint64_t Opened::bytes_beside_arrays() const {
+  return source.setup.stage_bytes - decoding.arrays_bytes;
+}
+
+std::uint64_t Opened::buffer_bytes() const {
+  const std::uint64_t budget = bytes_beside_arrays();
+  const auto stages = static_cast<std::uint64_t>(team.node->size() / team.group->size());
+  const std::uint64_t index = source.data->index_bytes() / stages;
+  return budget - std::min(index, budget / 4);
+}
+
+Placement Opened::placement(Component component) const {
+  return Placement::of(source.setup.cores, component);
+}
+
+Opened open_together(Communicator& comm, const std::string& path, const LoaderOptions& wanted) {
+  LoaderOptions options = wanted;
+  options.decode = options.decode || !options.transform.empty();
+  Ranks ranks = connect(comm, options);
+  CorePlan cores = plan_cores(*ranks.world, options.placement);
+  const std::string format = recognize(ranks, path, options);
+  ReadSetup setup = choose(ranks, options, kind_of(format), std::move(cores));
+  adapt_to_thread_level(ranks, setup);
+  Team team = team_up(std::move(ranks), options, setup);
+  Source source = open_source(team, options, path, format, std::move(setup));
+  Opened opened{.options = std::move(options),
+                .team = std::move(team),
+                .source = std::move(source),
+                .identity = {},
+                .codec = {}};
+  agree_on_values(opened);
+  if (opened.options.decode) opened.decoding = plan_decoding(opened);
+  return opened;
+}
+
+}  // namespace forebay

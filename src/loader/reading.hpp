@@ -1,0 +1,31 @@
+// The reading side of a loader: the thread of a root that fills the stage, and how it is told in
+// words.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "loader/feed.hpp"
+#include "read/read_outline.hpp"
+#include "read/root_reader.hpp"
+
+namespace forebay {
+
+struct Reading {
+  /// Waits some seconds for a read in progress.
+  struct Stop {
+    void operator()(RootReader* reader) const;
+  };
+
+  std::unique_ptr<RootReader, Stop> reader;  ///< of a root
+  std::string how;                           ///< how records are located and read
+  std::optional<ReadOutline> outline;        ///< on rank 0, when asked for
+};
+
+/// Collective: roots agree on their turns. Starts the thread on roots; fails on all ranks together.
+Reading start_reading(const Opened& opened, const FeedPlan& plan,
+                      const std::shared_ptr<Stage>& stage,
+                      const std::shared_ptr<ReadFigures>& figures, Trace* trace);
+
+}  // namespace forebay

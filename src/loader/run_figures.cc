@@ -1,0 +1,58 @@
+#include "loader/run_figures.hpp"
+
+namespace forebay {
+namespace {
+
+double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+}  // namespace
+
+void RunFigures::end_opening() { figures_.open_seconds = seconds(now_ns() - start_.ns); }
+
+void RunFigures::count(const Delivery& delivery) {
+  if (figures_.batches++ == 0) figures_.first_batch_seconds = seconds(now_ns() - start_.ns);
+  epochs_done_ = delivery.epochs_done;
+  figures_.samples += delivery.samples.size();
+  for (const Sample& sample : delivery.samples) {
+    figures_.bytes_delivered += sample.value.size();
+    if (sample.repeat) ++figures_.repeated;
+  }
+  figures_.skipped += delivery.skipped.size();
+  skipped_.add(file_, delivery.skipped);
+}
+
+void RunFigures::add_decode_wait(std::int64_t ns) {
+  figures_.exposed_decode_seconds += seconds(ns);
+}
+
+LoaderStatistics RunFigures::all() const {
+  LoaderStatistics all = figures_;
+  const ReadTotals read = reading_->get();
+  all.seek_seconds = seconds(read.seek_ns);
+  all.read_seconds = seconds(read.read_ns);
+  all.wait_seconds = seconds(read.wait_ns);
+  all.turn_seconds = read.turn_seconds;
+  all.missed_pages = read.missed_pages;
+  all.redundant_pages = read.redundant_pages;
+  all.decode_seconds += seconds(read.decode_ns);
+  all.chunks_decoded = read.chunks_decoded;
+  all.bytes_decoded = read.bytes_decoded;
+  all.index_bytes = read.index_bytes;
+  all.requests = read.source.requests;
+  all.bytes_requested = read.source.bytes_requested;
+  all.pages_visited = read.source.pages_visited;
+  all.records_skipped = read.source.records_skipped;
+  const ProcessUsage usage = process_usage() - start_.usage;
+  all.voluntary_switches = usage.voluntary_switches;
+  all.involuntary_switches = usage.involuntary_switches;
+  all.minor_faults = usage.minor_faults;
+  all.major_faults = usage.major_faults;
+  all.busy_seconds = usage.user_seconds + usage.system_seconds;
+  all.elapsed_seconds = seconds(now_ns() - start_.ns);
+  all.peak_resident_bytes = usage.peak_resident_bytes;
+  all.private_bytes = usage.private_bytes;
+  all.mapped_bytes = usage.mapped_bytes;
+  return all;
+}
+
+}  // namespace forebay
