@@ -19,6 +19,7 @@
 #include "format/registry.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_names.hpp"
+#include "order/order_table.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
 
@@ -130,8 +131,15 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
 
 void add_order_options(CLI::App& app, OrderFlags& flags) {
   OrderOptions& order = flags.order;
-  flags.kind = add_choice(app, "--order", order.order, kEpochOrders,
-                          "Kind of order; without it, the one that the options below belong to");
+  std::vector<std::string> orders = epoch_order_names();
+  std::ranges::sort(orders);
+  flags.kind =
+      app.add_option_function<std::string>(
+             "--order",
+             [&order](const std::string& name) { order.order = parse_order("--order", name); },
+             "Kind of order; without it, the one that the options below belong to")
+          ->type_name("NAME")
+          ->check(CLI::IsMember(orders));
   app.add_option("--group", order.group, "Samples read together (grouped, in_memory)");
   flags.ratio = app.add_option("--ratio,--memory-ratio", order.ratio,
                                "Part of the data set in memory at once (in_memory), up to 1");

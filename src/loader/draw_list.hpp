@@ -8,13 +8,11 @@
 // Buffers of which the rank draws nothing are left out.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 
-#include "loader/run_epochs.hpp"
-#include "read/reading_list.hpp"
+#include "loader/buffer_walk.hpp"
 
 namespace forebay {
 
@@ -51,22 +49,15 @@ class DrawList final : public ReadingList {
 
  private:
   void extend();
-  std::optional<Buffer> next_of_epoch();
-  bool begin_epoch();
   void add(const Buffer& buffer, const Run& draws, const Run& loads);
   void add_pieces(const Buffer& buffer);
 
   std::mutex mutex_;
-  RunEpochs epochs_;
-  int rank_;
+  BufferWalk walk_;
   std::uint64_t most_samples_;
   Begin begin_;  ///< of the next buffer
-  std::optional<RunEpoch> epoch_;
-  std::uint64_t wanted_draws_ = 0;  ///< of the epoch
-  std::optional<Buffer> last_;      ///< of the epoch
   bool ended_ = false;
-  std::uint64_t base_ = 0;  ///< number of the first buffer that is kept
-  std::deque<std::shared_ptr<const DrawBuffer>> buffers_;
+  Numbered<DrawBuffer> buffers_;
 };
 
 }  // namespace forebay

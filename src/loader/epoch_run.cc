@@ -7,13 +7,14 @@
 #include "comm/values.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_cost.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
 
 /// Other nodes may not see the file.
 SharedNumbers read_ids(Communicator& world, const LoaderOptions& options) {
-  if (options.order != OrderName::listed || options.ids) return options.ids;
+  if (!order_row(options.order).takes_ids || options.ids) return options.ids;
   std::vector<std::uint64_t> ids;
   collectively(world, [&] {
     if (world.rank() == 0) ids = read_list_file(options.list);
@@ -28,8 +29,9 @@ SharedNumbers read_ids(Communicator& world, const LoaderOptions& options) {
 /// Without a size of groups, files are the groups.
 SharedNumbers bounds_of(const Opened& opened) {
   const auto& files = opened.source.facts.files;
-  const bool by_file =
-      opened.options.order == OrderName::grouped && opened.options.group == 0 && !files.empty();
+  const OrderRow& row = order_row(opened.options.order);
+  const bool units = row.rounds && !row.exchanges;
+  const bool by_file = units && opened.options.group == 0 && !files.empty();
   return by_file ? std::make_shared<const std::vector<std::uint64_t>>(files) : nullptr;
 }
 

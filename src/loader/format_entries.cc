@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
-#include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "format/registry.hpp"
 #include "loader/option_table.hpp"
@@ -18,7 +16,6 @@ constexpr Name<ConventionName> kConventions[] = {
     {"meta_info", ConventionName::meta_info},
 };
 constexpr Name<KeyOrder> kKeyOrders[] = {{"key", KeyOrder::key}, {"number", KeyOrder::number}};
-constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 
 std::string parse_format(std::string_view text) {
   const std::vector<Format> all = formats();
@@ -37,48 +34,30 @@ std::string_view format_help() {
   return help;
 }
 
-const std::array kEntries = {
-    OptionEntry{{"format", "NAME", format_help()},
-                [](LoaderOptions& o, std::string_view t) { o.format = parse_format(t); },
-                [](const LoaderOptions& o) { return o.format; }},
-    OptionEntry{{"convention", "NAME",
-                 "of LMDB, which records are samples: plain, grouped (image-1 with label-1), "
-                 "meta-info, or auto (default), which looks at the keys"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.convention = parse_name("convention", t, kConventions);
-                },
-                [](const LoaderOptions& o) { return std::string(to_string(o.convention)); }},
-    OptionEntry{{"order-by", "NAME",
-                 "of LMDB, the order of samples: key (default, by bytes), or number (of unpadded "
-                 "keys)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.order_by = parse_name("order-by", t, kKeyOrders);
-                },
-                [](const LoaderOptions& o) { return std::string(to_string(o.order_by)); }},
-    OptionEntry{{"header-bytes", "N", "of format raw: bytes to skip at the start of every file"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.header_bytes = parse_count(t, "header-bytes");
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.header_bytes); }},
-    OptionEntry{{"record-bytes", "N",
-                 "of format raw: bytes from record to record (default 0: those of the schema)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.record_bytes = parse_count(t, "record-bytes");
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.record_bytes); }},
-    OptionEntry{{"big-endian", "", "of format raw: numbers have their high byte first"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.big_endian = parse_name("big-endian", t, kSwitch);
-                },
-                [](const LoaderOptions& o) { return std::string(name_of(o.big_endian, kSwitch)); }},
-    OptionEntry{{"length", "L", "of streams of tokens: tokens of a sample"},
-                [](LoaderOptions& o, std::string_view t) { o.length = parse_count(t, "length"); },
-                [](const LoaderOptions& o) { return std::to_string(o.length); }},
-    OptionEntry{{"step", "S",
-                 "of streams of tokens: from the first of a sample to that of the next (default 0: "
-                 "as many as --length)"},
-                [](LoaderOptions& o, std::string_view t) { o.step = parse_count(t, "step"); },
-                [](const LoaderOptions& o) { return std::to_string(o.step); }},
+using O = LoaderOptions;
+
+const std::vector<OptionEntry> kEntries = {
+    entry({"format", "NAME", format_help()}, &O::format, parse_format),
+    entry({"convention", "NAME",
+           "of LMDB, which records are samples: plain, grouped (image-1 with label-1), "
+           "meta-info, or auto (default), which looks at the keys"},
+          &O::convention, kConventions),
+    entry({"order-by", "NAME",
+           "of LMDB, the order of samples: key (default, by bytes), or number (of "
+           "unpadded keys)"},
+          &O::order_by, kKeyOrders),
+    entry({"header-bytes", "N", "of format raw: bytes to skip at the start of every file"},
+          &O::header_bytes),
+    entry({"record-bytes", "N",
+           "of format raw: bytes from record to record (default 0: those of the schema)"},
+          &O::record_bytes),
+    entry({"big-endian", "", "of format raw: numbers have their high byte first"}, &O::big_endian,
+          kSwitch),
+    entry({"length", "L", "of streams of tokens: tokens of a sample"}, &O::length),
+    entry({"step", "S",
+           "of streams of tokens: from the first of a sample to that of the next (default "
+           "0: as many as --length)"},
+          &O::step),
 };
 
 }  // namespace

@@ -3,34 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "loader/load_runs.hpp"
-
 namespace forebay {
-namespace {
-
-/// The last round of which any rank draws something that the run wants. UINT64_MAX: all there are.
-std::uint64_t last_wanted_round(const RunEpoch& epoch) {
-  std::uint64_t last = 0;
-  for (int rank = 0; rank < epoch.order.options().ranks; ++rank) {
-    const std::uint64_t draws = wanted_draws(epoch, rank);
-    if (draws == 0) continue;
-    const Buffer buffer = epoch.order.buffer(rank, draws - 1);
-    if (!buffer.shared) return UINT64_MAX;  // these come behind all rounds
-    last = std::max(last, buffer.round);
-  }
-  return last;
-}
-
-}  // namespace
-
-std::uint64_t wanted_draws(const RunEpoch& epoch, int rank) {
-  const EpochOrder& order = epoch.order;
-  return epoch.end < order.steps() ? order.share(rank, epoch.end).first : order.draws(rank);
-}
-
 LoadList::LoadList(RunEpochs epochs, int rank, std::uint64_t window_samples)
-    : walk_(Walk{.epochs = std::move(epochs), .rank = rank, .epoch = {}, .buffer = {}}),
-      window_samples_(window_samples) {}
+    : walk_(BufferWalk(std::move(epochs), rank)), window_samples_(window_samples) {}
 
 LoadList::LoadList(Run held, std::uint64_t window_samples) : window_samples_(window_samples) {
   Load load{.epoch = {}, .shared = true};
@@ -41,13 +16,13 @@ LoadList::LoadList(Run held, std::uint64_t window_samples) : window_samples_(win
 
 std::shared_ptr<const Load> LoadList::at(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  while (number - base_ >= loads_.size() && !ended_) extend();
-  return number - base_ < loads_.size() ? loads_[number - base_] : nullptr;
+  while (number >= loads_.end() && !ended_) extend();
+  return loads_.at(number);
 }
 
 void LoadList::forget(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  for (; base_ < number && !loads_.empty(); ++base_) loads_.pop_front();
+  loads_.forget(number);
 }
 
 Run LoadList::window(const Load& load, std::uint64_t window) const {
@@ -60,60 +35,40 @@ void LoadList::add(Load load) {
   load.begin = windows_;
   windows_ += (load.samples + window_samples_ - 1) / window_samples_;
   load.end = windows_;
-  loads_.push_back(std::make_shared<const Load>(std::move(load)));
+  loads_.push(std::move(load));
 }
 
 void LoadList::extend() {
-  Walk& walk = *walk_;
-  if (!walk.epoch && !begin_epoch(walk)) {
-    ended_ = no_more_windows_ = true;
-    return;
+  if (!in_epoch_) {
+    in_epoch_ = walk_->begin_epoch();
+    windows_before_ = windows_;
+    if (!in_epoch_) {
+      ended_ = no_more_windows_ = true;
+      return;
+    }
   }
-  if (auto buffer = next_buffer(walk)) {
-    const std::uint64_t first = std::max(buffer->first, walk.begin_draw);
-    const std::uint64_t end = std::min(buffer->first + buffer->count, walk.end_draw);
-    add({.epoch = walk.epoch,
-         .shared = buffer->shared,
-         .first = first,
-         .count = end - std::min(first, end),
-         .runs = buffer->loads});
-    walk.buffer = std::move(buffer);
-    return;
+  const std::shared_ptr<const RunEpoch>& epoch = walk_->epoch();
+  if (auto buffer = walk_->next()) {
+    const std::uint64_t first = std::max(buffer->first, walk_->begin_draw());
+    const std::uint64_t end = std::min(buffer->first + buffer->count, walk_->end_draw());
+    return add({.epoch = epoch,
+                .shared = buffer->shared,
+                .first = first,
+                .count = end - std::min(first, end),
+                .runs = std::move(buffer->loads)});
   }
-  add({.epoch = walk.epoch, .last = true});
-  // Who loads nothing in a whole epoch loads nothing in any other.
-  const RunEpoch& epoch = *walk.epoch;
-  const bool whole = epoch.before.empty() && epoch.begin == 0 && epoch.end == epoch.order.steps();
-  if (whole && windows_ == walk.windows_before) no_more_windows_ = true;
-  walk.epoch.reset();
-}
-
-bool LoadList::begin_epoch(Walk& walk) const {
-  auto epoch = walk.epochs.next();
-  if (!epoch) return false;
-  walk.epoch = std::make_shared<const RunEpoch>(std::move(*epoch));
-  walk.buffer.reset();
-  walk.begin_draw = walk.epoch->order.share(walk.rank, walk.epoch->begin).first;
-  walk.end_draw = wanted_draws(*walk.epoch, walk.rank);
-  walk.last_round = last_wanted_round(*walk.epoch);
-  walk.windows_before = windows_;
-  return true;
-}
-
-std::optional<Buffer> LoadList::next_buffer(Walk& walk) const {
-  const EpochOrder& order = walk.epoch->order;
-  auto next = walk.buffer ? order.next_buffer(walk.rank, *walk.buffer)
-                          : order.first_buffer(walk.rank, walk.epoch->begin);
-  if (!next) return next;
-  const bool wanted = next->shared ? next->round <= walk.last_round : next->first < walk.end_draw;
-  return wanted ? next : std::nullopt;
+  add({.epoch = epoch, .last = true});
+  const bool whole = walk_->is_whole() && epoch->end == epoch->order.steps();
+  if (whole && windows_ == windows_before_) no_more_windows_ = true;
+  in_epoch_ = false;
 }
 
 std::shared_ptr<const Load> LoadList::load_with(std::uint64_t window) {
   while (windows_ <= window && !no_more_windows_) extend();
-  const auto found = std::ranges::find_if(
-      loads_, [window](const auto& load) { return window >= load->begin && window < load->end; });
-  return found == loads_.end() ? nullptr : *found;
+  const auto found = std::ranges::find_if(loads_.all(), [window](const auto& load) {
+    return window >= load->begin && window < load->end;
+  });
+  return found == loads_.all().end() ? nullptr : *found;
 }
 
 std::uint64_t LoadList::iterations(std::uint64_t window) {

@@ -10,14 +10,12 @@
 // what only their own rank draws, come last in an epoch, and differ in number.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "loader/run_epochs.hpp"
-#include "read/reading_list.hpp"
+#include "loader/buffer_walk.hpp"
 
 namespace forebay {
 
@@ -55,35 +53,19 @@ class LoadList final : public ReadingList {
   std::vector<SampleRun> runs(const WindowPart& part) override;
 
  private:
-  /// The epochs that are to come, and where this rank is in the present one.
-  struct Walk {
-    RunEpochs epochs;
-    int rank;
-    std::shared_ptr<const RunEpoch> epoch;
-    std::optional<Buffer> buffer;  ///< the one before
-    std::uint64_t begin_draw = 0;  ///< the first and the last one that the run wants, of the epoch
-    std::uint64_t end_draw = 0;
-    std::uint64_t last_round = 0;  ///< that any rank wants
-    std::uint64_t windows_before = 0;
-  };
-
   void extend();
   void add(Load load);
-  bool begin_epoch(Walk& walk) const;
-  std::optional<Buffer> next_buffer(Walk& walk) const;
   std::shared_ptr<const Load> load_with(std::uint64_t window);
 
   std::mutex mutex_;
-  std::optional<Walk> walk_;
+  std::optional<BufferWalk> walk_;
   std::uint64_t window_samples_;
+  bool in_epoch_ = false;
   bool ended_ = false;
   bool no_more_windows_ = false;
-  std::uint64_t windows_ = 0;  ///< so far
-  std::uint64_t base_ = 0;     ///< number of the first load that is kept
-  std::deque<std::shared_ptr<const Load>> loads_;
+  std::uint64_t windows_ = 0;         ///< so far
+  std::uint64_t windows_before_ = 0;  ///< the present epoch
+  Numbered<Load> loads_;
 };
-
-/// The run's last draw of `rank` in `epoch`, plus one.
-std::uint64_t wanted_draws(const RunEpoch& epoch, int rank);
 
 }  // namespace forebay

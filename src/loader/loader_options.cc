@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "loader/option_table.hpp"
 #include "loader/shard.hpp"
 #include "order/order_limits.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
@@ -52,7 +52,6 @@ constexpr Name<Undecodable> kUndecodables[] = {
     {"fail", Undecodable::fail},
     {"skip", Undecodable::skip},
 };
-constexpr Name<bool> kSwitch[] = {{"off", false}, {"on", true}};
 constexpr Name<int> kStaggers[] = {
     {"auto", kStaggerByStrategy}, {"off", kNoStagger}, {"measure", kMeasureStagger}};
 
@@ -96,152 +95,95 @@ std::string checked_placement(std::string_view text) {
   return std::string(text);
 }
 
-// The lambdas keep reading and writing of one option beside each other.
-const std::array kEntries = {
-    OptionEntry{{"batch", "N", "samples in a global batch, over all ranks"},
-                [](LoaderOptions& o, std::string_view t) { o.batch = parse_count(t, "batch", 1); },
-                [](const LoaderOptions& o) { return std::to_string(o.batch); }},
-    OptionEntry{{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
-                [](LoaderOptions& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
-                [](const LoaderOptions& o) {
-                  return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce);
-                }},
-    OptionEntry{
-        {"iterations", "T", "iterations to deliver (default 0: no end)"},
-        [](LoaderOptions& o, std::string_view t) { o.iterations = parse_count(t, "iterations"); },
-        [](const LoaderOptions& o) { return std::to_string(o.iterations); }},
-    OptionEntry{{"epochs", "E",
-                 "epochs to deliver, each sample once in each; or iterations (default 0: no end)"},
-                [](LoaderOptions& o, std::string_view t) { o.epochs = parse_count(t, "epochs"); },
-                [](const LoaderOptions& o) { return std::to_string(o.epochs); }},
-    OptionEntry{
-        {"shard", "K/N",
-         "this process, not connected to the others, is part K (from 0) of N (default 0/1)"},
-        [](LoaderOptions& o, std::string_view t) { o.shard = parse_shard(t); },
-        [](const LoaderOptions& o) { return to_string(o.shard); }},
-    OptionEntry{{"strategy", "NAME",
-                 "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
-                 "lmm-dio-prov-coal-stag"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.strategy = parse_name("strategy", t, kStrategies);
-                },
-                [](const LoaderOptions& o) { return std::string(to_string(o.strategy)); }},
-    OptionEntry{
+using O = LoaderOptions;
+
+const std::vector<OptionEntry> kEntries = {
+    entry({"batch", "N", "samples in a global batch, over all ranks"}, &O::batch, 1),
+    {{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
+     [](O& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
+     [](const O& o) { return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce); }},
+    entry({"iterations", "T", "iterations to deliver (default 0: no end)"}, &O::iterations),
+    entry({"epochs", "E",
+           "epochs to deliver, each sample once in each; or iterations (default 0: no end)"},
+          &O::epochs),
+    {{"shard", "K/N",
+      "this process, not connected to the others, is part K (from 0) of N (default 0/1)"},
+     [](O& o, std::string_view t) { o.shard = parse_shard(t); },
+     [](const O& o) { return to_string(o.shard); }},
+    entry({"strategy", "NAME",
+           "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, "
+           "lmm-dio-prov-coal, lmm-dio-prov-coal-stag"},
+          &O::strategy, kStrategies),
+    entry(
         {"locate", "NAME", "how records are found: auto, seek, handoff, scatter, scan, provenance"},
-        [](LoaderOptions& o, std::string_view t) { o.locate = parse_name("locate", t, kLocates); },
-        [](const LoaderOptions& o) { return std::string(to_string(o.locate)); }},
-    OptionEntry{
-        {"engine", "NAME", "how roots read: auto, mmap, pread, uring, mpiio"},
-        [](LoaderOptions& o, std::string_view t) { o.engine = parse_name("engine", t, kEngines); },
-        [](const LoaderOptions& o) { return std::string(to_string(o.engine)); }},
-    OptionEntry{
-        {"mpiio", "NAME",
-         "with engine mpiio: auto, collective (all roots in one call), "
-         "independent"},
-        [](LoaderOptions& o, std::string_view t) { o.mpiio = parse_name("mpiio", t, kMpiioModes); },
-        [](const LoaderOptions& o) { return std::string(to_string(o.mpiio)); }},
-    OptionEntry{
-        {"direct", "on|off", "read past the page cache, with engine uring (default off)"},
-        [](LoaderOptions& o, std::string_view t) { o.direct = parse_name("direct", t, kSwitch); },
-        [](const LoaderOptions& o) { return std::string(name_of(o.direct, kSwitch)); }},
-    OptionEntry{{"depth", "N", "reads in flight a root (default 0: what suits the engine)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.depth = static_cast<unsigned>(parse_count(t, "depth", 0, kMostDepth));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.depth); }},
-    OptionEntry{{"request-bytes", "SIZE", "largest single read (default 0: what suits the engine)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.request_bytes = parse_bytes(t, "request-bytes");
-                },
-                [](const LoaderOptions& o) { return exact_bytes(o.request_bytes); }},
-    OptionEntry{
-        {"gap-bytes", "SIZE", "extents closer than this are read as one (default 64KiB)"},
-        [](LoaderOptions& o, std::string_view t) { o.gap_bytes = parse_bytes(t, "gap-bytes"); },
-        [](const LoaderOptions& o) { return exact_bytes(o.gap_bytes); }},
-    OptionEntry{
-        {"stagger", "N", "roots that read at once: a number, off, measure, auto (by strategy)"},
-        [](LoaderOptions& o, std::string_view t) { o.stagger = parse_stagger(t); },
-        [](const LoaderOptions& o) { return stagger_text(o.stagger); }},
-    OptionEntry{{"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.stagger_by = parse_name("stagger-by", t, kStaggerBys);
-                },
-                [](const LoaderOptions& o) { return std::string(to_string(o.stagger_by)); }},
-    OptionEntry{{"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.roots = static_cast<int>(parse_count(t, "roots", 0, kMostRoots));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.roots); }},
-    OptionEntry{{"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.buffers = static_cast<int>(parse_count(t, "buffers", 1, kMostBuffers));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.buffers); }},
-    OptionEntry{
-        {"stage-bytes", "SIZE",
-         "memory for all buffers of a node (default 0: 1/8 of its memory, at most 2.5GiB)"},
-        [](LoaderOptions& o, std::string_view t) { o.stage_bytes = parse_bytes(t, "stage-bytes"); },
-        [](const LoaderOptions& o) { return exact_bytes(o.stage_bytes); }},
-    OptionEntry{
-        {"stage", "KIND", "shared memory of the stage: posix, mpi"},
-        [](LoaderOptions& o, std::string_view t) { o.stage = parse_name("stage", t, kStages); },
-        [](const LoaderOptions& o) { return std::string(name_of(o.stage, kStages)); }},
-    OptionEntry{{"codec", "NAME", "how values are decoded: auto, datum, image, raw, number, bytes"},
-                [](LoaderOptions& o, std::string_view t) { o.codec = t; },
-                [](const LoaderOptions& o) { return o.codec; }},
-    OptionEntry{{"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"},
-                [](LoaderOptions& o, std::string_view t) { o.schema = t; },
-                [](const LoaderOptions& o) { return o.schema; }},
-    OptionEntry{
-        {"decode", "on|off", "batches come decoded, by threads of the loader (default off)"},
-        [](LoaderOptions& o, std::string_view t) { o.decode = parse_name("decode", t, kSwitch); },
-        [](const LoaderOptions& o) { return std::string(name_of(o.decode, kSwitch)); }},
-    OptionEntry{{"transform", "STEPS",
-                 "what is done to images, e.g. rgb,random-resized-crop=224,flip,to-float (see "
-                 "docs/decoding.md); implies decode"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.transform = Transform::parse(t).to_text();
-                  if (!o.transform.empty()) o.decode = true;
-                },
-                [](const LoaderOptions& o) { return o.transform; }},
-    OptionEntry{{"decode-threads", "N", "threads that decode, of a rank (default 0: its cores)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.decode_threads =
-                      static_cast<unsigned>(parse_count(t, "decode-threads", 0, kMostThreads));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.decode_threads); }},
-    OptionEntry{{"decode-ahead", "N", "batches decoded before they are asked for (default 2)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.decode_ahead =
-                      static_cast<unsigned>(parse_count(t, "decode-ahead", 0, kMostDecodeAhead));
-                },
-                [](const LoaderOptions& o) { return std::to_string(o.decode_ahead); }},
-    OptionEntry{{"placement", "POLICY",
-                 "cores of the loader's threads: shared (default), partition, cores:LIST, or lists "
-                 "as in progress:0/io:1/decode:2-3"},
-                [](LoaderOptions& o, std::string_view t) { o.placement = checked_placement(t); },
-                [](const LoaderOptions& o) { return o.placement; }},
-    OptionEntry{{"undecodable", "NAME",
-                 "samples that do not decode: fail (default), or skip (shorter batches), with "
-                 "--decode"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.undecodable = parse_name("undecodable", t, kUndecodables);
-                },
-                [](const LoaderOptions& o) { return std::string(to_string(o.undecodable)); }},
-    OptionEntry{{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
-                [](LoaderOptions& o, std::string_view t) {
-                  o.timeout =
-                      std::chrono::ceil<std::chrono::milliseconds>(parse_duration(t, "timeout"));
-                },
-                [](const LoaderOptions& o) { return exact_duration(o.timeout); }},
+        &O::locate, kLocates),
+    entry({"engine", "NAME", "how roots read: auto, mmap, pread, uring, mpiio"}, &O::engine,
+          kEngines),
+    entry({"mpiio", "NAME",
+           "with engine mpiio: auto, collective (all roots in one call), independent"},
+          &O::mpiio, kMpiioModes),
+    entry({"direct", "on|off", "read past the page cache, with engine uring (default off)"},
+          &O::direct, kSwitch),
+    entry({"depth", "N", "reads in flight a root (default 0: what suits the engine)"}, &O::depth, 0,
+          kMostDepth),
+    size_entry({"request-bytes", "SIZE", "largest single read (default 0: what suits the engine)"},
+               &O::request_bytes),
+    size_entry({"gap-bytes", "SIZE", "extents closer than this are read as one (default 64KiB)"},
+               &O::gap_bytes),
+    {{"stagger", "N", "roots that read at once: a number, off, measure, auto (by strategy)"},
+     [](O& o, std::string_view t) { o.stagger = parse_stagger(t); },
+     [](const O& o) { return stagger_text(o.stagger); }},
+    entry({"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
+          &O::stagger_by, kStaggerBys),
+    entry({"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"}, &O::roots,
+          0, kMostRoots),
+    entry({"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
+          &O::buffers, 1, kMostBuffers),
+    size_entry({"stage-bytes", "SIZE",
+                "memory for all buffers of a node (default 0: 1/8 of its memory, at most 2.5GiB)"},
+               &O::stage_bytes),
+    entry({"stage", "KIND", "shared memory of the stage: posix, mpi"}, &O::stage, kStages),
+    entry({"codec", "NAME", "how values are decoded: auto, datum, image, raw, number, bytes"},
+          &O::codec),
+    entry({"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"}, &O::schema),
+    entry({"decode", "on|off", "batches come decoded, by threads of the loader (default off)"},
+          &O::decode, kSwitch),
+    {{"transform", "STEPS",
+      "what is done to images, e.g. rgb,random-resized-crop=224,flip,to-float (see "
+      "docs/decoding.md); implies decode"},
+     [](O& o, std::string_view t) {
+       o.transform = Transform::parse(t).to_text();
+       if (!o.transform.empty()) o.decode = true;
+     },
+     [](const O& o) { return o.transform; }},
+    entry({"decode-threads", "N", "threads that decode, of a rank (default 0: its cores)"},
+          &O::decode_threads, 0, kMostThreads),
+    entry({"decode-ahead", "N", "batches decoded before they are asked for (default 2)"},
+          &O::decode_ahead, 0, kMostDecodeAhead),
+    entry({"placement", "POLICY",
+           "cores of the loader's threads: shared (default), partition, cores:LIST, or "
+           "lists as in progress:0/io:1/decode:2-3"},
+          &O::placement, checked_placement),
+    entry({"undecodable", "NAME",
+           "samples that do not decode: fail (default), or skip (shorter batches), with "
+           "--decode"},
+          &O::undecodable, kUndecodables),
+    {{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
+     [](O& o, std::string_view t) {
+       o.timeout = std::chrono::ceil<std::chrono::milliseconds>(parse_duration(t, "timeout"));
+     },
+     [](const O& o) { return exact_duration(o.timeout); }},
 };
 
-std::vector<OptionEntry> all_entries() {
-  std::vector<OptionEntry> all(kEntries.begin(), kEntries.end());
-  for (const auto& more : {format_entries(), order_entries()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
+const std::vector<OptionEntry>& all_entries() {
+  static const std::vector<OptionEntry> entries = [] {
+    std::vector<OptionEntry> all = kEntries;
+    for (const auto& more : {format_entries(), order_entries()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
+  return entries;
 }
 
 // What depends on the data set is checked by OrderOptions::validate(), at open.
@@ -268,8 +210,10 @@ void require_fitting_order(const LoaderOptions& options) {
                 fmt::format("iterations of order {} are not coalesced", to_string(options.order)),
                 "leave --coalesce out; --window and --group say what is read together");
   }
-  if (options.order == OrderName::listed && !options.ids && options.list.empty()) {
-    throw Error(ErrorKind::usage, "order listed needs a list of samples", "give --list a file");
+  if (order_row(options.order).takes_ids && !options.ids && options.list.empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("order {} needs a list of samples", to_string(options.order)),
+                "give --list a file");
   }
 }
 
@@ -348,6 +292,12 @@ void LoaderOptions::validate(int connected) const {
         fmt::format("the run to resume has done {} of {} iterations", first_iteration, iterations),
         "raise --iterations or --epochs");
   }
+}
+
+std::vector<OptionInfo> infos_of(std::span<const OptionEntry> entries) {
+  std::vector<OptionInfo> infos;
+  for (const OptionEntry& entry : entries) infos.push_back(entry.info);
+  return infos;
 }
 
 std::span<const OptionInfo> loader_option_infos() {

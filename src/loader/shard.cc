@@ -5,19 +5,19 @@
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "order/order_limits.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 
 std::string_view what_exchanges(const LoaderOptions& options) {
   if (options.hold == Hold::memory) return "hold memory";
-  if (options.order == OrderName::in_memory) return "order in_memory";
+  if (order_row(options.order).exchanges) return "order in_memory";
   const bool reused = options.reuse > 1 && options.reuse_scope != ReuseScope::process;
   return reused ? "reuse across ranks" : "";
 }
 
 bool holds_all(const LoaderOptions& options) {
-  return options.hold == Hold::memory ||
-         (options.order == OrderName::in_memory && options.ratio == 1);
+  return options.hold == Hold::memory || (order_row(options.order).exchanges && options.ratio == 1);
 }
 
 Shard parse_shard(std::string_view text) {

@@ -8,6 +8,7 @@
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "loader/shard.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
@@ -66,10 +67,7 @@ OrderName read_order(const Json& json) {
   const std::string order = json.at("order");
   const int version = json.at("version");
   const bool known = version >= kFirstVersion && version <= kVersion;
-  for (const OrderName name : {OrderName::strided, OrderName::grouped, OrderName::shuffled,
-                               OrderName::in_memory, OrderName::listed}) {
-    if (known && order == to_string(name)) return name;
-  }
+  if (const auto name = find_order(order); known && name) return *name;
   throw Error(ErrorKind::usage, "the saved state is of a kind that this version does not know",
               "resume with the version that wrote it");
 }

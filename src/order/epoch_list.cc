@@ -3,9 +3,6 @@
 #include <algorithm>
 
 #include "core/mix.hpp"
-#include "order/grouped_list.hpp"
-#include "order/round_list.hpp"
-#include "order/window_list.hpp"
 
 namespace forebay {
 
@@ -54,21 +51,6 @@ Run window_around(std::uint64_t share, std::uint64_t window, std::uint64_t draw,
 
 std::uint64_t order_key(OrderKey purpose, std::uint64_t seed, std::uint64_t epoch) {
   return mix_key({static_cast<std::uint64_t>(purpose), seed, epoch});
-}
-
-std::unique_ptr<const EpochList> make_epoch_list(const OrderOptions& options, std::uint64_t epoch) {
-  switch (options.order) {
-    case OrderName::grouped:
-      return std::make_unique<GroupedList>(options, epoch);
-    case OrderName::shuffled:
-      return std::make_unique<ShuffledList>(options, epoch);
-    case OrderName::in_memory:
-      return std::make_unique<RoundList>(options, epoch);
-    case OrderName::listed:
-    case OrderName::strided:
-      break;
-  }
-  return std::make_unique<CallersList>(options, epoch);
 }
 
 }  // namespace forebay

@@ -1,9 +1,13 @@
 #include "order/grouped_list.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/mix.hpp"
 #include "core/permutation.hpp"
+#include "order/order_limits.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
@@ -12,6 +16,30 @@ UnitOrder units_of(const OrderOptions& options, std::uint64_t epoch) {
   UnitCut cut(options.entries, options.group, options.bounds);
   const std::uint64_t key = order_key(OrderKey::units, options.seed, epoch);
   return {cut, Permutation(cut.units(), key)};
+}
+
+void require_grouped(const OrderOptions& options) {
+  if (!options.bounds) {
+    require_usage(options.group >= 1, "a grouped order needs the size of a group",
+                  "give --group the number of samples that are read together");
+    require_group(options);
+  }
+  const UnitCut cut(options.entries, options.group, options.bounds);
+  const auto ranks = static_cast<std::uint64_t>(options.ranks);
+  require_usage(cut.units() >= ranks,
+                fmt::format("{} groups cannot be shared by {} ranks", cut.units(), ranks),
+                "make groups smaller with --group, or use fewer ranks");
+  require_usage(cut.units() <= UINT64_MAX / 2 / ranks,
+                fmt::format("{} groups on {} ranks are too many", cut.units(), ranks),
+                "make groups larger with --group");
+  if (options.reuse == 1 || options.reuse_scope == ReuseScope::process) return;
+  require_usage(cut.even(), "reuse across ranks needs groups of one size",
+                "give --group, or --reuse-scope process");
+  require_usage(options.batch % ranks == 0,
+                fmt::format("reuse across ranks needs equal shares, and {} ranks do not divide a "
+                            "batch of {}",
+                            ranks, options.batch),
+                "give --batch a multiple of the ranks, or --reuse-scope process");
 }
 
 }  // namespace
@@ -159,6 +187,20 @@ Place GroupedList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) 
   }
   const Origin from = origin(dealt.position(rank, draw));
   return {across_ranks() ? rank_of(from.slot) : rank, from.offset};
+}
+
+OrderRow grouped_order() {
+  return {.name = "grouped",
+          .list = [](const OrderOptions& options,
+                     std::uint64_t epoch) { return std::make_unique<GroupedList>(options, epoch); },
+          .validate = require_grouped,
+          .parameters = units_text,
+          .rounds =
+              [](const OrderOptions& options) {
+                return RoundPlan{UnitCut(options.entries, options.group, options.bounds),
+                                 static_cast<std::uint64_t>(options.ranks)};
+              },
+          .kept = {}};
 }
 
 }  // namespace forebay

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "order/round_plan.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
@@ -53,38 +53,28 @@ class Counter {
   OrderCost cost_;
 };
 
-/// One request a unit; `listed` is the worst case, one a sample.
+/// One request a unit, or as many neighbours as stay together; the worst case is one a sample.
 std::uint64_t expected_requests(const OrderOptions& options, std::uint64_t samples) {
-  switch (options.order) {
-    case OrderName::grouped:
-      return UnitCut(options.entries, options.group, options.bounds).units();
-    case OrderName::in_memory:
-      return plan_rounds(options).cut.units();
-    case OrderName::shuffled:
-      return kept_together(options).units();
-    case OrderName::listed:
-    case OrderName::strided:
-      break;
-  }
-  return samples;
+  const OrderRow& row = order_row(options.order);
+  if (row.rounds) return row.rounds(options).cut.units();
+  return row.kept ? kept_together(options).units() : samples;
 }
 
 std::uint64_t expected_held(const EpochOrder& order) {
   const OrderOptions& options = order.options();
+  const OrderRow& row = order_row(options.order);
   const auto ranks = static_cast<std::uint64_t>(options.ranks);
-  if (options.order == OrderName::grouped) {
-    return 2 * UnitCut(options.entries, options.group, options.bounds).samples(0).count;
-  }
-  if (options.order == OrderName::in_memory) {
+  if (row.exchanges) {
     return (order.resident() ? 1 : 2) * (samples_in_memory(options) + ranks - 1) / ranks;
   }
+  if (row.rounds) return 2 * row.rounds(options).cut.samples(0).count;
   return 2 * options.window * ((options.batch + ranks - 1) / ranks);
 }
 
 /// The part of the deliveries that comes from `away` of the `ranks` that share a buffer.
 std::uint64_t expected_from(const OrderOptions& options, std::uint64_t deliveries, int away,
                             int ranks) {
-  const bool first_pass = options.order == OrderName::in_memory;
+  const bool first_pass = order_row(options.order).exchanges;
   const double passes = static_cast<double>(options.reuse - (first_pass ? 0 : 1)) /
                         static_cast<double>(options.reuse);
   return static_cast<std::uint64_t>(
@@ -97,7 +87,7 @@ OrderCost expected(const EpochOrder& order) {
       options.ranks_per_node > 0 ? std::min(options.ranks_per_node, options.ranks) : options.ranks;
   const bool node = options.reuse_scope == ReuseScope::node;
   const bool alone =
-      options.order != OrderName::in_memory && options.reuse_scope == ReuseScope::process;
+      !order_row(options.order).exchanges && options.reuse_scope == ReuseScope::process;
   const int together = alone ? 1 : node ? on_node : options.ranks;
   const std::uint64_t samples = order.size() / options.reuse;
   OrderCost cost{.counted = false};
@@ -115,19 +105,13 @@ OrderCost expected(const EpochOrder& order) {
 
 double expected_reuse_distance(const OrderOptions& options) {
   if (options.reuse == 1) return 0;
-  std::uint64_t together = 0;
-  if (options.order == OrderName::in_memory) {
-    const RoundPlan plan = plan_rounds(options);
+  const OrderRow& row = order_row(options.order);
+  std::uint64_t together = options.window * options.batch;
+  if (row.rounds) {
+    const RoundPlan plan = row.rounds(options);
     together = plan.units_a_round * plan.cut.samples(0).count;
-  } else if (options.order == OrderName::grouped) {
-    const UnitCut cut(options.entries, options.group, options.bounds);
-    together = static_cast<std::uint64_t>(options.ranks) * cut.samples(0).count;
-  } else {
-    together = options.window * options.batch;
   }
-  const std::uint64_t all =
-      options.order == OrderName::listed ? options.ids->size() : options.entries;
-  return static_cast<double>(std::min(together, all));
+  return static_cast<double>(std::min(together, row.samples(options)));
 }
 
 OrderCost cost_of(const EpochOrder& order) {

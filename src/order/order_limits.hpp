@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "forebay/order.hpp"
+#include "forebay/epoch_order.hpp"
 
 namespace forebay {
 
@@ -21,6 +21,10 @@ inline constexpr std::uint64_t kMostRanksOfSegments = 1 << 24;  ///< of all segm
 /// Throws usage unless `holds`.
 void require_usage(bool holds, const std::string& happened, const std::string& remedy);
 void require_sharing(int ranks, std::uint64_t batch);
+/// Of a group, where no bounds are given.
+void require_group(const OrderOptions& options);
+/// "3:00000000000000ff": how many there are, and a hash, for identities.
+std::string text_of_numbers(const SharedNumbers& numbers);
 /// Of what a saved state says; messages speak of it.
 void require_sharing_limits(const std::vector<Segment>& done);
 

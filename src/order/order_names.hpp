@@ -1,4 +1,4 @@
-// What orders, their ends and scopes are called, in code, options and saved states.
+// What ends and scopes of orders are called, in code, options and saved states.
 #pragma once
 
 #include "core/names.hpp"
@@ -6,18 +6,6 @@
 
 namespace forebay {
 
-inline constexpr Name<OrderName> kOrders[] = {
-    {"strided", OrderName::strided},     {"grouped", OrderName::grouped},
-    {"shuffled", OrderName::shuffled},   {"in_memory", OrderName::in_memory},
-    {"in-memory", OrderName::in_memory}, {"listed", OrderName::listed},
-};
-/// Those that are new in every epoch.
-inline constexpr Name<OrderName> kEpochOrders[] = {
-    {"grouped", OrderName::grouped},
-    {"shuffled", OrderName::shuffled},
-    {"in_memory", OrderName::in_memory},
-    {"listed", OrderName::listed},
-};
 inline constexpr Name<OrderEnd> kOrderEnds[] = {
     {"drop", OrderEnd::drop},
     {"pad", OrderEnd::pad},

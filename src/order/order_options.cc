@@ -1,7 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -10,16 +10,10 @@
 #include "forebay/error.hpp"
 #include "order/order_limits.hpp"
 #include "order/order_names.hpp"
-#include "order/round_plan.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
-
-std::uint64_t hash_of(const SharedNumbers& numbers) {
-  std::uint64_t hash = 0;
-  for (const std::uint64_t number : *numbers) hash = mix_key({hash, number});
-  return hash;
-}
 
 void require_bounds(const OrderOptions& options) {
   const auto& bounds = *options.bounds;
@@ -32,54 +26,7 @@ void require_bounds(const OrderOptions& options) {
   require_usage(options.group == 0, "units have both a size and bounds", "give one of them");
 }
 
-void require_grouped(const OrderOptions& options) {
-  if (!options.bounds) {
-    require_usage(options.group >= 1, "a grouped order needs the size of a group",
-                  "give --group the number of samples that are read together");
-    require_usage(options.group <= options.entries,
-                  fmt::format("a group of {} is larger than the data set of {} samples",
-                              options.group, options.entries),
-                  "lower --group");
-  }
-  const UnitCut cut(options.entries, options.group, options.bounds);
-  const auto ranks = static_cast<std::uint64_t>(options.ranks);
-  require_usage(cut.units() >= ranks,
-                fmt::format("{} groups cannot be shared by {} ranks", cut.units(), ranks),
-                "make groups smaller with --group, or use fewer ranks");
-  require_usage(cut.units() <= UINT64_MAX / 2 / ranks,
-                fmt::format("{} groups on {} ranks are too many", cut.units(), ranks),
-                "make groups larger with --group");
-  if (options.reuse == 1 || options.reuse_scope == ReuseScope::process) return;
-  require_usage(cut.even(), "reuse across ranks needs groups of one size",
-                "give --group, or --reuse-scope process");
-  require_usage(options.batch % ranks == 0,
-                fmt::format("reuse across ranks needs equal shares, and {} ranks do not divide a "
-                            "batch of {}",
-                            ranks, options.batch),
-                "give --batch a multiple of the ranks, or --reuse-scope process");
-}
-
-void require_in_memory(const OrderOptions& options) {
-  require_usage(std::isfinite(options.ratio) && options.ratio > 0 && options.ratio <= 1,
-                fmt::format("a memory ratio of {} makes no sense", options.ratio),
-                "give the memory ratio a number above 0 and at most 1");
-  if (!options.bounds) {
-    require_usage(options.group <= options.entries,
-                  fmt::format("a group of {} is larger than the data set of {} samples",
-                              options.group, options.entries),
-                  "lower --group");
-  }
-  const RoundPlan plan = plan_rounds(options);
-  require_usage(
-      plan.units_a_round <= UINT64_MAX / 2 / static_cast<std::uint64_t>(options.ranks),
-      fmt::format("{} units a round on {} ranks are too many", plan.units_a_round, options.ranks),
-      "make units larger with --group");
-  require_usage(options.reuse == 1 || options.reuse_scope == ReuseScope::global,
-                "an in_memory order recombines a round over all ranks",
-                "give --reuse-scope global");
-}
-
-void require_listed(const OrderOptions& options) {
+void require_ids(const OrderOptions& options) {
   require_usage(options.ids != nullptr && !options.ids->empty(), "the list of samples is empty",
                 "give the sample ids in the order in which they are wanted");
   const auto wrong = std::ranges::find_if(
@@ -95,8 +42,7 @@ void require_reuse(const OrderOptions& options) {
   require_usage(options.reuse >= 1 && options.reuse <= kMostReuse,
                 fmt::format("samples cannot be used {} times", options.reuse),
                 fmt::format("give --reuse a number from 1 to {}", kMostReuse));
-  const std::uint64_t samples =
-      options.order == OrderName::listed ? options.ids->size() : options.entries;
+  const std::uint64_t samples = order_row(options.order).samples(options);
   require_usage(samples <= kMostDeliveries / options.reuse,
                 fmt::format("{} samples used {} times are too many", samples, options.reuse),
                 "lower --reuse");
@@ -124,7 +70,8 @@ std::uint64_t fewest_samples(const OrderOptions& options) {
 // Told at once, not in the epoch in which one rank has only the smallest groups.
 void require_a_full_batch(const OrderOptions& options) {
   const auto ranks = static_cast<std::uint64_t>(options.ranks);
-  if (options.order == OrderName::grouped) {
+  const OrderRow& row = order_row(options.order);
+  if (row.rounds && !row.exchanges) {
     const std::uint64_t fewest = options.reuse * fewest_samples(options);
     const std::uint64_t share = (options.batch + ranks - 1) / ranks;
     return require_usage(
@@ -133,8 +80,7 @@ void require_a_full_batch(const OrderOptions& options) {
                     share),
         "with --end drop, lower --batch or --group; or give --end pad, wrap or exact");
   }
-  const std::uint64_t samples =
-      options.reuse * (options.order == OrderName::listed ? options.ids->size() : options.entries);
+  const std::uint64_t samples = options.reuse * row.samples(options);
   require_usage(
       samples >= options.batch,
       fmt::format("an epoch of {} samples does not fill one batch of {}", samples, options.batch),
@@ -145,6 +91,13 @@ void require_a_full_batch(const OrderOptions& options) {
 
 void require_usage(bool holds, const std::string& happened, const std::string& remedy) {
   if (!holds) throw Error(ErrorKind::usage, happened, remedy);
+}
+
+void require_group(const OrderOptions& options) {
+  require_usage(options.group <= options.entries,
+                fmt::format("a group of {} is larger than the data set of {} samples",
+                            options.group, options.entries),
+                "lower --group");
 }
 
 void require_sharing(int ranks, std::uint64_t batch) {
@@ -173,48 +126,38 @@ void require_sharing_limits(const std::vector<Segment>& done) {
 }
 
 void OrderOptions::validate() const {
-  require_usage(order != OrderName::strided, "the strided order has no epochs",
-                "use grouped, shuffled, in_memory or listed");
+  const OrderRow& row = order_row(order);
+  require_usage(row.list != nullptr, fmt::format("the {} order has no epochs", row.name),
+                fmt::format("use one of: {}", fmt::join(epoch_order_names(), ", ")));
   require_usage(entries >= 1, "the data set has no samples", "pack some, or name another data set");
   require_usage(entries <= kMostEntries,
                 fmt::format("a data set of {} samples is too large", entries),
                 fmt::format("the limit is {}", kMostEntries));
   require_sharing(ranks, batch);
   if (bounds) require_bounds(*this);
-  if (order == OrderName::listed) require_listed(*this);
+  if (row.takes_ids) require_ids(*this);
   require_reuse(*this);
-  if (order == OrderName::grouped) require_grouped(*this);
-  if (order == OrderName::in_memory) require_in_memory(*this);
-  if (order == OrderName::shuffled) {
-    require_usage(keep <= entries,
-                  fmt::format("{} neighbours of {} samples cannot be kept together", keep, entries),
-                  "give --keep a number from 1 to the number of samples, or 0 for all");
-  }
+  row.validate(*this);
   if (end == OrderEnd::drop) require_a_full_batch(*this);
 }
 
 std::string OrderOptions::identity() const {
-  std::string text = fmt::format("order={},entries={},seed={},end={}", to_string(order), entries,
-                                 seed, to_string(order_end()));
-  if (order == OrderName::shuffled) text += fmt::format(",keep={}", keep == 0 ? entries : keep);
-  if (order == OrderName::listed) {
-    text += fmt::format(",list={}:{:016x}", ids->size(), hash_of(ids));
-  }
-  if (order == OrderName::in_memory) text += fmt::format(",ratio={}", ratio);
-  if (order == OrderName::in_memory || order == OrderName::grouped) {
-    text += bounds ? fmt::format(",bounds={}:{:016x}", bounds->size(), hash_of(bounds))
-                   : fmt::format(",group={}", group);
-  }
+  const OrderRow& row = order_row(order);
+  std::string text = fmt::format("order={},entries={},seed={},end={}", row.name, entries, seed,
+                                 to_string(order_end()));
+  text += row.parameters(*this);
   if (reuse == 1) return text;
   text += fmt::format(",reuse={},scope={}", reuse, to_string(reuse_scope));
   if (reuse_scope == ReuseScope::node) text += fmt::format(",ranks_per_node={}", ranks_per_node);
-  if (order == OrderName::shuffled || order == OrderName::listed) {
-    text += fmt::format(",window={}", window);
-  }
+  if (!row.rounds) text += fmt::format(",window={}", window);
   return text;
 }
 
-std::string_view to_string(OrderName order) { return name_of(order, kOrders); }
+std::string text_of_numbers(const SharedNumbers& numbers) {
+  std::uint64_t hash = 0;
+  for (const std::uint64_t number : *numbers) hash = mix_key({hash, number});
+  return fmt::format("{}:{:016x}", numbers->size(), hash);
+}
 
 std::string_view to_string(OrderEnd end) { return name_of(end, kOrderEnds); }
 

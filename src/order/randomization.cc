@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "order/round_plan.hpp"
+#include "order/order_table.hpp"
 #include "order/smooth_sum.hpp"
 
 namespace forebay {
@@ -78,40 +78,34 @@ std::uint64_t samples_in(const UnitCut& cut, std::uint64_t units, std::uint64_t 
   return std::max<std::uint64_t>(samples / cut.units() * units, 1);
 }
 
-double entropy(const OrderOptions& options) {
-  if (options.order == OrderName::shuffled) {
-    return kept_entropy(options.entries, kept_together(options).size());
+/// Nothing where what is mixed is not known.
+std::optional<double> entropy(const OrderOptions& options) {
+  const OrderRow& row = order_row(options.order);
+  if (row.rounds) {
+    const RoundPlan plan = row.rounds(options);
+    return rounds_entropy(options.entries,
+                          samples_in(plan.cut, plan.units_a_round, options.entries),
+                          plan.cut.units(), plan.units_a_round);
   }
-  const bool grouped = options.order == OrderName::grouped;
-  const RoundPlan plan = grouped
-                             ? RoundPlan{UnitCut(options.entries, options.group, options.bounds),
-                                         static_cast<std::uint64_t>(options.ranks)}
-                             : plan_rounds(options);
-  return rounds_entropy(options.entries, samples_in(plan.cut, plan.units_a_round, options.entries),
-                        plan.cut.units(), plan.units_a_round);
+  if (!row.kept) return std::nullopt;
+  return kept_entropy(options.entries, kept_together(options).size());
 }
 
 }  // namespace
 
 std::optional<double> randomization_level(const OrderOptions& options) {
-  if (options.order == OrderName::listed) return std::nullopt;
-  if (options.entries == 1) return 1;
-  return entropy(options) / full_entropy(options.entries);
+  const auto known = entropy(options);
+  if (!known) return std::nullopt;
+  return options.entries == 1 ? 1 : *known / full_entropy(options.entries);
 }
 
 std::optional<std::uint64_t> subsets(const OrderOptions& options) {
-  switch (options.order) {
-    case OrderName::grouped:
-      return UnitCut(options.entries, options.group, options.bounds).units();
-    case OrderName::in_memory:
-      return plan_rounds(options).rounds();
-    case OrderName::shuffled:
-      return 1;
-    case OrderName::listed:
-    case OrderName::strided:
-      break;
+  const OrderRow& row = order_row(options.order);
+  if (row.rounds) {
+    const RoundPlan plan = row.rounds(options);
+    return row.exchanges ? plan.rounds() : plan.cut.units();
   }
-  return std::nullopt;
+  return row.kept ? std::optional<std::uint64_t>(1) : std::nullopt;
 }
 
 std::optional<double> epochs_limit(const OrderOptions& options) {

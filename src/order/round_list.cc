@@ -1,9 +1,13 @@
 #include "order/round_list.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "core/mix.hpp"
-#include "order/round_plan.hpp"
+#include "order/order_limits.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 namespace {
@@ -13,6 +17,21 @@ UnitOrder units_of(const OrderOptions& options, std::uint64_t epoch) {
   if (plan.units_a_round == plan.cut.units()) return {plan.cut, std::nullopt};
   const std::uint64_t key = order_key(OrderKey::units, options.seed, epoch);
   return {plan.cut, Permutation(plan.cut.units(), key)};
+}
+
+void require_in_memory(const OrderOptions& options) {
+  require_usage(std::isfinite(options.ratio) && options.ratio > 0 && options.ratio <= 1,
+                fmt::format("a memory ratio of {} makes no sense", options.ratio),
+                "give the memory ratio a number above 0 and at most 1");
+  if (!options.bounds) require_group(options);
+  const RoundPlan plan = plan_rounds(options);
+  require_usage(
+      plan.units_a_round <= UINT64_MAX / 2 / static_cast<std::uint64_t>(options.ranks),
+      fmt::format("{} units a round on {} ranks are too many", plan.units_a_round, options.ranks),
+      "make units larger with --group");
+  require_usage(options.reuse == 1 || options.reuse_scope == ReuseScope::global,
+                "an in_memory order recombines a round over all ranks",
+                "give --reuse-scope global");
 }
 
 }  // namespace
@@ -159,6 +178,20 @@ std::optional<Buffer> RoundList::next_buffer(const DealtEpoch& dealt, int rank,
     return round_buffer(dealt, rank, before.round + 1);
   }
   return EpochList::next_buffer(dealt, rank, before);
+}
+
+OrderRow in_memory_order() {
+  return {.name = "in_memory",
+          .exchanges = true,
+          .list = [](const OrderOptions& options,
+                     std::uint64_t epoch) { return std::make_unique<RoundList>(options, epoch); },
+          .validate = require_in_memory,
+          .parameters =
+              [](const OrderOptions& options) {
+                return fmt::format(",ratio={}", options.ratio) + units_text(options);
+              },
+          .rounds = plan_rounds,
+          .kept = {}};
 }
 
 }  // namespace forebay

@@ -1,7 +1,11 @@
 #include "order/unit_order.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "order/order_limits.hpp"
 
 namespace forebay {
 
@@ -15,6 +19,11 @@ Run UnitCut::samples(std::uint64_t unit) const {
   if (bounds_) return {(*bounds_)[unit], (*bounds_)[unit + 1] - (*bounds_)[unit]};
   const std::uint64_t first = unit * size_;
   return {first, std::min(size_, entries_ - first)};
+}
+
+std::string units_text(const OrderOptions& options) {
+  return options.bounds ? ",bounds=" + text_of_numbers(options.bounds)
+                        : fmt::format(",group={}", options.group);
 }
 
 UnitCut kept_together(const OrderOptions& options) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/permutation.hpp"
@@ -37,6 +38,9 @@ class UnitCut {
   SharedNumbers bounds_;
   std::uint64_t units_;
 };
+
+/// What `options` cut units by, for OrderOptions::identity().
+std::string units_text(const OrderOptions& options);
 
 /// The neighbours that `shuffled` keeps together. `options` are valid.
 UnitCut kept_together(const OrderOptions& options);

@@ -1,9 +1,13 @@
 #include "order/window_list.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/mix.hpp"
 #include "core/permutation.hpp"
+#include "order/order_limits.hpp"
+#include "order/order_table.hpp"
 
 namespace forebay {
 
@@ -97,6 +101,37 @@ ShuffledList::ShuffledList(const OrderOptions& options, std::uint64_t epoch)
 std::uint64_t ShuffledList::plain(std::uint64_t position) const {
   const std::uint64_t slot = units_.slot_at(position);
   return units_.samples(slot).first + (position - units_.begin(slot));
+}
+
+OrderRow shuffled_order() {
+  return {
+      .name = "shuffled",
+      .list = [](const OrderOptions& options,
+                 std::uint64_t epoch) { return std::make_unique<ShuffledList>(options, epoch); },
+      .validate =
+          [](const OrderOptions& options) {
+            require_usage(options.keep <= options.entries,
+                          fmt::format("{} neighbours of {} samples cannot be kept together",
+                                      options.keep, options.entries),
+                          "give --keep a number from 1 to the number of samples, or 0 for all");
+          },
+      .parameters =
+          [](const OrderOptions& options) {
+            return fmt::format(",keep={}", kept_together(options).size());
+          },
+      .rounds = {},
+      .kept = [](const OrderOptions& options) { return options.keep; }};
+}
+
+OrderRow listed_order() {
+  return {.name = "listed",
+          .takes_ids = true,
+          .list = [](const OrderOptions& options,
+                     std::uint64_t epoch) { return std::make_unique<CallersList>(options, epoch); },
+          .parameters =
+              [](const OrderOptions& options) { return ",list=" + text_of_numbers(options.ids); },
+          .rounds = {},
+          .kept = {}};
 }
 
 }  // namespace forebay

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "order/order_table.hpp"
 #include "program/output.hpp"
 
 namespace forebay {
@@ -107,14 +108,15 @@ std::string amount(const OrderReport& report, std::uint64_t samples) {
 
 std::string parameters(const OrderOptions& options) {
   std::string text{to_string(options.order)};
-  if (options.order == OrderName::shuffled && options.keep != 1) {
+  const OrderRow& row = order_row(options.order);
+  if (row.kept && options.keep != 1) {
     text += fmt::format(", {} neighbours kept together",
                         options.keep == 0 ? "all" : human_count(options.keep));
   }
-  if (options.order == OrderName::in_memory) {
+  if (row.exchanges) {
     text += fmt::format(", {} of the data set in memory", options.ratio);
   }
-  if (options.order != OrderName::shuffled && options.group > 0) {
+  if (!row.kept && options.group > 0) {
     text += fmt::format(", groups of {}", human_count(options.group));
   }
   if (options.reuse > 1) {
