@@ -23,7 +23,7 @@
 #include "forebay/epoch_order.hpp"
 #include "forebay/loader.hpp"
 #include "format/lmdb/database.hpp"
-#include "read/locate.hpp"
+#include "format/registry.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace {
@@ -93,19 +93,17 @@ Result run_loader(const Run& run) {
 }
 
 /// The pages of the samples themselves, in the order of delivery.
-std::vector<forebay::Extent> extents_of(const Run& run) {
+std::vector<forebay::FileExtent> extents_of(const Run& run) {
   using namespace forebay;
-  auto database = lmdb::Database::open(run.dataset, Engine::pread);
-  const auto reader = make_bulk_reader(database.snapshot().shared_file(), Engine::pread, {});
-  const auto index = scan_alone(database, *reader);
-  const EpochOrder order = order_of(run, database.entries());
-  std::vector<Extent> extents;
+  const auto data = open_data_set(run.dataset, {});
+  const EpochOrder order = order_of(run, data->facts().entries);
+  std::vector<FileExtent> extents;
   for (std::uint64_t draw = 0; draw < run.samples; ++draw) {
-    index->extents(order.draw(0, draw).sample, 1, extents);
+    const IdRun one{order.draw(0, draw).sample, 1};
+    const auto plan = data->plan_runs({&one, 1});
+    extents.insert(extents.end(), plan->extents().begin(), plan->extents().end());
   }
-  if (extents.size() > run.samples) {  // values with pages of their own
-    std::erase_if(extents, [](const Extent& extent) { return extent.common; });
-  }
+  if (extents.size() > run.samples) std::erase_if(extents, &FileExtent::common);
   return extents;
 }
 

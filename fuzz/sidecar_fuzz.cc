@@ -24,12 +24,13 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 /// The extents of a file that is in memory; bytes that were not asked for are an error of ours.
-class MappedExtents final : public ExtentBytes {
+class MappedExtents final : public FileBytes {
  public:
-  MappedExtents(const File& file, std::span<const Extent> extents)
+  MappedExtents(const File& file, std::span<const FileExtent> extents)
       : file_(file), extents_(extents) {}
-  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length) const override {
-    for (const Extent& extent : extents_) {
+  std::span<const std::byte> at(std::uint32_t, std::uint64_t offset,
+                                std::uint64_t length) const override {
+    for (const FileExtent& extent : extents_) {
       if (offset >= extent.offset && offset - extent.offset <= extent.length &&
           length <= extent.length - (offset - extent.offset)) {
         return file_.map().subspan(offset, length);
@@ -40,14 +41,14 @@ class MappedExtents final : public ExtentBytes {
 
  private:
   const File& file_;
-  std::span<const Extent> extents_;
+  std::span<const FileExtent> extents_;
 };
 
 void read_range(LeafIndex& index, const FuzzedDatabase& fuzzed, std::uint64_t first,
                 std::uint64_t count) {
-  std::vector<Extent> extents;
+  std::vector<FileExtent> extents;
   index.extents(first, count, extents);
-  for (const Extent& extent : extents) {
+  for (const FileExtent& extent : extents) {
     const std::uint64_t size = fuzzed.file->map().size();
     if (extent.offset >= size || extent.length > size - extent.offset) std::abort();
   }

@@ -6,7 +6,7 @@
 #include "format/codec/codecs.hpp"
 #include "format/registry.hpp"
 #include "program/flags.hpp"
-#include "read/data_set_access.hpp"
+#include "read/data_access.hpp"
 #include "storage/storages.hpp"
 
 namespace forebay {
@@ -49,7 +49,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
 
 bool is_sample_set(const DatasetOptions& options) {
   const std::string& format = options.files.format;
-  return !(format == "auto" ? recognise_files(options.path) : format).empty();
+  return !find_format(format == "auto" ? recognise_files(options.path) : format, options.path)
+              .located;
 }
 
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust) {

@@ -13,9 +13,8 @@
 #include "core/number_text.hpp"
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
-#include "format/convention/database_set.hpp"
-#include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/inspect.hpp"
+#include "format/lmdb/lmdb_set.hpp"
 #include "format/registry.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_names.hpp"
@@ -50,20 +49,16 @@ struct DatasetSize {
 };
 
 DatasetSize size_of_dataset(const std::string& name) {
-  if (!recognise_files(name).empty()) {
-    const auto source = open_data_set(name, {});
-    return {source->facts().entries, static_cast<double>(source->facts().sample_bytes)};
+  FormatOptions how;
+  how.engine = usable_engine(name, Engine::mmap);
+  how.hold = false;
+  const auto data = open_data_set(name, how);
+  const auto* tree = dynamic_cast<const lmdb::LmdbSet*>(data.get());
+  if (tree == nullptr) {
+    return {data->facts().entries, static_cast<double>(data->facts().sample_bytes)};
   }
-  if (!convention::needs_no_map(name, {})) {
-    const convention::DatabaseSet set(name, {.hold = false});
-    const double bytes = static_cast<double>(set.stored_bytes());
-    return {set.samples(), bytes / static_cast<double>(std::max<std::uint64_t>(1, set.samples()))};
-  }
-  const lmdb::DatasetPath path = lmdb::resolve_dataset_path(name);
-  lmdb::Database database = lmdb::Database::open(
-      lmdb::open_snapshot(path, usable_engine(name, Engine::mmap)), path.name, true);
-  const lmdb::DatabaseReport report = lmdb::inspect(database);
-  database.check_unchanged();
+  const lmdb::DatabaseReport report = lmdb::inspect(tree->database());
+  data->check_unchanged();
   return {report.entries, report.values.mean()};
 }
 

@@ -14,8 +14,8 @@
 #include "cli/verify_mapped.hpp"
 #include "cli/verify_samples.hpp"
 #include "forebay/error.hpp"
+#include "format/convention/layout.hpp"
 #include "program/output.hpp"
-#include "read/mapped_access.hpp"
 
 namespace forebay {
 namespace {
@@ -159,7 +159,8 @@ void print_outcome(const Outcome& outcome, const std::string& path) {
 /// The samples, where they are not simply the records of one database. What is wrong with bytes is
 /// for the walk to find, what contradicts itself is an error now.
 std::optional<Samples> mapped_samples(const DatasetOptions& options) {
-  const convention::ConventionOptions how = convention_options(options.files);
+  const convention::ConventionOptions how{.convention = options.files.convention,
+                                          .order_by = options.files.order_by};
   if (!names_several_databases(options)) {
     lmdb::Database database = open_dataset(options);
     if (database.entries() == 0 || convention::is_plain(database, how)) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "forebay/error.hpp"
@@ -68,6 +69,15 @@ void Plan::decode_all(const FileBytes& bytes, std::span<std::byte> scratch) cons
   for (std::size_t unit = 0; unit < units(); ++unit) decode(unit, bytes, scratch, space);
 }
 
+void Plan::unpack(std::size_t parts, const FileBytes& bytes, std::span<const std::byte> scratch,
+                  const FoundSink& sink) const {
+  std::vector<std::span<const std::byte>> found(parts);
+  for (std::size_t i = 0; i < size(); ++i) {
+    for (std::size_t p = 0; p < parts; ++p) found[p] = part(i, p, bytes, scratch);
+    sink({.position = i, .key = key(i, bytes), .parts = found});
+  }
+}
+
 DataSet::DataSet(std::string path, std::string format, DataFiles files)
     : facts_{.path = std::move(path), .format = std::move(format)}, files_(std::move(files)) {
   whole_ = files_.size() == 1 ? files_[0] : std::make_shared<JoinedFile>(facts_.path, files_);
@@ -96,6 +106,39 @@ void DataSet::check_unchanged(std::uint32_t file) const {
               "start again once nothing writes to it", {.file = files_[file]->path()});
 }
 
+std::unique_ptr<const Plan> DataSet::plan_runs(std::span<const IdRun> runs) const {
+  std::vector<std::uint64_t> ids;
+  for (const IdRun& run : runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) ids.push_back(run.first + i);
+  }
+  return plan(ids);
+}
+
+std::string DataSet::describe() const {
+  std::string text = facts_.format;
+  if (files_.size() > 1) text += fmt::format(", {} files", files_.size());
+  if (facts_.together > 1) text += fmt::format(", decoded {} samples at a time", facts_.together);
+  return text;
+}
+
+std::string DataSet::info() const {
+  using Json = nlohmann::ordered_json;
+  Json files = Json::array();
+  for (const auto& file : files_) files.push_back({{"path", file->path()}});
+  Json info{{"path", facts_.path}, {"format", facts_.format}, {"entries", facts_.entries}};
+  if (facts_.schema.fields.empty()) {
+    info["parts"] = facts_.parts;
+  } else {
+    info["schema"] = to_string(facts_.schema);
+  }
+  if (!facts_.labels.empty()) info["labels"] = facts_.labels;
+  info["sample_bytes"] = facts_.sample_bytes;
+  info["files"] = files;
+  info["stored_bytes"] = stored_bytes();
+  info["fingerprint"] = facts_.fingerprint;
+  return info.dump();
+}
+
 void DataSet::require_ids(std::span<const std::uint64_t> ids) const {
   for (const std::uint64_t id : ids) {
     if (id < facts_.entries) continue;
@@ -117,38 +160,36 @@ std::string ends_digest(std::span<const std::shared_ptr<const File>> files,
   return fmt::format("{:016x}", digest.value());
 }
 
-PlanValues::PlanValues(const DataSet& data, const Plan& plan, const FileBytes& bytes,
-                       std::span<const std::byte> scratch)
-    : facts_(data.facts()),
-      plan_(plan),
-      bytes_(bytes),
-      scratch_(scratch),
-      parts_(facts_.part_count()) {}
-
-void PlanValues::look_at(std::size_t position) {
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    parts_[p] = plan_.part(position, p, bytes_, scratch_);
-  }
+std::span<const std::byte> value_in_place(const DataSetFacts& facts,
+                                          std::span<const std::span<const std::byte>> parts) {
+  return facts.schema.fields.empty() ? parts[0] : std::span(parts[0].data(), facts.sample_bytes);
 }
 
-std::uint64_t PlanValues::bytes(std::size_t position) {
-  if (!facts_.schema.fields.empty()) return facts_.sample_bytes;
-  look_at(position);
-  return facts_.parts.empty() ? parts_[0].size() : packed_parts_bytes(parts_);
+std::uint64_t value_bytes(const DataSetFacts& facts,
+                          std::span<const std::span<const std::byte>> parts) {
+  if (!facts.schema.fields.empty()) return facts.sample_bytes;
+  return facts.parts.empty() ? parts[0].size() : packed_parts_bytes(parts);
 }
 
-std::span<const std::byte> PlanValues::in_place(std::size_t position) const {
-  const auto first = plan_.part(position, 0, bytes_, scratch_);
-  return facts_.schema.fields.empty() ? first : std::span(first.data(), facts_.sample_bytes);
-}
-
-void PlanValues::write(std::size_t position, std::span<std::byte> out) {
-  look_at(position);
-  if (!facts_.parts.empty()) return pack_parts(parts_, out);
-  for (const auto& part : parts_) {
+void write_value(const DataSetFacts& facts, std::span<const std::span<const std::byte>> parts,
+                 std::span<std::byte> out) {
+  if (!facts.parts.empty()) return pack_parts(parts, out);
+  for (const auto& part : parts) {
     if (!part.empty()) std::memcpy(out.data(), part.data(), part.size());
     out = out.subspan(part.size());
   }
+}
+
+std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids) {
+  std::vector<IdRun> runs;
+  for (const std::uint64_t id : ids) {
+    if (!runs.empty() && id == runs.back().first + runs.back().count) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({id, 1});
+    }
+  }
+  return runs;
 }
 
 }  // namespace forebay

@@ -2,7 +2,7 @@
 // become values.
 //
 //   facts()   entries, fields or parts, fingerprint: everything known since open
-//   plan(ids) which bytes these samples need: each once, touching extents joined
+//   plan(ids) which bytes these samples need: each once
 //
 // Reading some ids takes four steps, of which the second is the caller's, with any engine:
 //
@@ -11,7 +11,11 @@
 //   decode    plan.decode(unit, ...)     only what cannot be used as it lies: filtered or split
 //                                        chunks, deflated members, numbers of another byte order;
 //                                        units are independent
-//   use       plan.part(position, p, ...)   in place or decoded; a sample's value is made of these
+//   use       plan.unpack(...)           names and parts of all samples, in place or decoded; a
+//             plan.part(position, p, ..) sample's value is made of its parts
+//
+// Where samples are may be something that has to be found out beside opening (an index of LMDB):
+// by locate(), by all who read together, or else at the first plan, by this process alone.
 //
 // A value is the sample's only part; or all fields, where all have fixed sizes, one behind the
 // other; or else its parts, packed (forebay/packed_parts.hpp).
@@ -20,6 +24,7 @@
 // be called from many threads at once, and before and after a fork. All is local.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,16 +34,35 @@
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "forebay/error.hpp"
 #include "forebay/storage.hpp"
+#include "format/peers.hpp"
 
 namespace forebay {
+
+class BulkReader;
 
 /// A stretch of one file of a data set.
 struct FileExtent {
   std::uint32_t file = 0;  ///< index into the data set's files
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  bool common = false;  ///< serves neighbouring samples too: worth keeping where they come later
   bool operator==(const FileExtent&) const = default;
+};
+
+/// Samples whose ids follow each other.
+struct IdRun {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  bool operator==(const IdRun&) const = default;
+};
+
+/// What was said about where samples are does not fit the bytes: an index is stale, foreign or
+/// damaged. The remedy is to find out in another way, not another copy of the files.
+class IndexMismatch : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Sorts by file and offset, and joins what touches or overlaps.
@@ -61,11 +85,24 @@ struct DecodeSpace {
   std::vector<std::byte> second;
 };
 
-/// What decoding did so far, in units that do not depend on timing.
+/// What a data set did so far, in units that do not depend on timing.
 struct DecodeCounters {
   std::uint64_t chunks = 0;         ///< filtered chunks decoded
   std::uint64_t bytes_decoded = 0;  ///< bytes of these chunks once decoded
+  // Of its own beside what plans asked for: looks at pages of its index.
+  std::uint64_t requests = 0;
+  std::uint64_t bytes_requested = 0;
+  std::uint64_t pages_visited = 0;
 };
+
+/// One sample of a plan, as unpack() hands it over. What the spans refer to lies inside the bytes
+/// that were read, inside the scratch memory, or in the data set, and lives as long as that.
+struct FoundSample {
+  std::size_t position = 0;
+  std::span<const std::byte> key;  ///< empty unless facts().named
+  std::span<const std::span<const std::byte>> parts;
+};
+using FoundSink = std::function<void(const FoundSample&)>;
 
 /// The bytes that one list of ids needs, and the way from them to parts. The data set outlives it.
 /// Const methods are safe to call from many threads at once.
@@ -75,8 +112,14 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// By file and offset, apart from each other; what must be decoded together is named whole, once.
-  const std::vector<FileExtent>& extents() const { return extents_; }
+  /// By file and offset, none inside of another; what must be decoded together is named whole,
+  /// once.
+  const std::vector<FileExtent>& extents() const {
+    find_extents();
+    return extents_;
+  }
+  /// As many as there were before what serves several samples was named once.
+  std::size_t named_extents() const { return std::max(named_, extents().size()); }
   /// Positions, as many as ids were given.
   std::size_t size() const { return size_; }
   /// Bytes that decode() writes in all; 0 when every part can be used where it lies.
@@ -102,11 +145,19 @@ class Plan {
                                          const FileBytes& /*bytes*/) const {
     return {};
   }
+  /// Hands all samples to `sink`, each with its first `parts` parts, in any order: cheaper than
+  /// key() and part() of each. Throws as these; IndexMismatch before anything wrong is handed over.
+  virtual void unpack(std::size_t parts, const FileBytes& bytes, std::span<const std::byte> scratch,
+                      const FoundSink& sink) const;
 
  protected:
   explicit Plan(std::size_t size) : size_(size) {}
 
-  std::vector<FileExtent> extents_;
+  /// For plans that are often used without: fills in extents_ at the first call. Thread-safe.
+  virtual void find_extents() const {}
+
+  mutable std::vector<FileExtent> extents_;
+  mutable std::size_t named_ = 0;
   std::uint64_t scratch_bytes_ = 0;
 
  private:
@@ -142,9 +193,12 @@ struct DataSetFacts {
   std::uint64_t value_bytes = 0;        ///< of all values; saturated
   std::uint64_t together = 1;           ///< so many samples are decoded together, at most
   Values values = Values::in_file;
-  bool decodes = false;         ///< some parts have to be decoded
+  bool decodes = false;  ///< some parts have to be decoded
+  /// Values in parts are put together behind what they are made of, where that is read to.
+  bool parts_stay = false;
   bool named = false;           ///< samples have keys
-  std::uint64_t key_bytes = 0;  ///< of all keys
+  bool keys_in_bytes = false;   ///< keys lie in the bytes that are read for samples
+  std::uint64_t key_bytes = 0;  ///< of all keys, where they do not
   /// Samples of each of the files; empty where a sample is spread over several.
   std::vector<std::uint64_t> of_files = {};
   /// Identity of the content; one line, the same on every platform.
@@ -181,18 +235,34 @@ class DataSet {
   const std::shared_ptr<const File>& whole() const { return whole_; }
   /// Where `extent` begins in whole().
   std::uint64_t offset_in_whole(const FileExtent& extent) const;
-  /// Bytes of all files.
-  std::uint64_t stored_bytes() const;
+  /// Bytes of all files, or what of them holds samples.
+  virtual std::uint64_t stored_bytes() const;
   /// Throws `changed` when a file is not the one it was at open. Call before delivery.
   void check_unchanged() const;
   /// The same for one of the files.
-  void check_unchanged(std::uint32_t file) const;
+  virtual void check_unchanged(std::uint32_t file) const;
 
   /// What `ids` need, in any order and with repeats. Throws usage for an id that does not exist.
   virtual std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const = 0;
+  /// The same for samples of which many follow each other.
+  virtual std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const;
   /// Hands over what all samples are called, in order; nothing unless facts().named.
   using KeySink = std::function<void(std::uint64_t id, std::span<const std::byte> key)>;
   virtual void keys(const KeySink& /*sink*/) const {}
+
+  /// Finds out where samples are, where opening has not: before the first plan, together with all
+  /// of `peers`, of which each looks at its part through `reader`, which reads whole().
+  virtual void locate(Peers& /*peers*/, BulkReader& /*reader*/) {}
+  /// What was said of where samples are was wrong: plans of before are void. Whether anything else
+  /// can tell; then the next plan finds out anew, by this process alone. Logs what it gives up.
+  virtual bool give_up_index(const Error& /*mismatch*/) const { return false; }
+  /// Memory of what tells where samples are, as set aside and as used so far.
+  virtual std::uint64_t index_bytes() const { return 0; }
+  virtual std::uint64_t used_index_bytes() const { return 0; }
+  /// "npy, 3 files", "provenance (table) from a.forebay": how samples are found, in words.
+  virtual std::string describe() const;
+  /// What is known, as one JSON object: for Samples::info().
+  virtual std::string info() const;
   /// Of all plans.
   virtual DecodeCounters counters() const { return {}; }
 
@@ -215,27 +285,18 @@ class DataSet {
   std::vector<FileFingerprint> at_open_;
 };
 
-/// From the parts of a plan's samples to their values. One thread; refers to what it is made of.
-class PlanValues {
- public:
-  PlanValues(const DataSet& data, const Plan& plan, const FileBytes& bytes,
-             std::span<const std::byte> scratch);
+/// The value of a sample whose parts these are, where it lies in one piece: not Values::in_parts.
+std::span<const std::byte> value_in_place(const DataSetFacts& facts,
+                                          std::span<const std::span<const std::byte>> parts);
+/// Parts that value_in_place() looks at.
+inline constexpr std::size_t kPartsInPlace = 1;
+/// Bytes of the value that is made of `parts`, and the value itself, which has that many.
+std::uint64_t value_bytes(const DataSetFacts& facts,
+                          std::span<const std::span<const std::byte>> parts);
+void write_value(const DataSetFacts& facts, std::span<const std::span<const std::byte>> parts,
+                 std::span<std::byte> out);
 
-  /// Bytes of the value at `position`.
-  std::uint64_t bytes(std::size_t position);
-  /// The value, where it lies in one piece: not Values::in_parts.
-  std::span<const std::byte> in_place(std::size_t position) const;
-  /// Writes the value into `out`, which has bytes(position).
-  void write(std::size_t position, std::span<std::byte> out);
-
- private:
-  void look_at(std::size_t position);
-
-  const DataSetFacts& facts_;
-  const Plan& plan_;
-  const FileBytes& bytes_;
-  std::span<const std::byte> scratch_;
-  std::vector<std::span<const std::byte>> parts_;  ///< of the sample that was looked at
-};
+/// `ids`, in order, as runs.
+std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids);
 
 }  // namespace forebay

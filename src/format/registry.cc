@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "forebay/error.hpp"
+#include "format/convention/convention_set.hpp"
 #include "format/folder/folder.hpp"
 #include "format/hdf5/open_hdf5.hpp"
 #include "format/raw/open_npy.hpp"
@@ -23,8 +24,9 @@ namespace {
 /// Of the process, as plug-ins are: what was added stays.
 struct Registry {
   std::mutex mutex;
-  std::vector<Format> formats = {hdf5::hdf5_format(), raw::npy_format(), raw::cifar10_format(),
-                                 raw::raw_format(),   tar::tar_format(), folder::folder_format()};
+  std::vector<Format> formats = {
+      hdf5::hdf5_format(), raw::npy_format(),       raw::cifar10_format(),    raw::raw_format(),
+      tar::tar_format(),   folder::folder_format(), convention::lmdb_format()};
 };
 
 Registry& registry() {
@@ -41,14 +43,6 @@ std::string format_of(const std::string& path) {
   return {};
 }
 
-std::string recognised(const std::string& path) {
-  const std::string format = format_of(path);
-  if (!format.empty()) return format;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("this is none of the formats that are recognised ({})", format_names()),
-              "for records of one size say --format raw and their --schema", {.file = path});
-}
-
 void check_schema(const DataSetFacts& facts, const std::string& declared) {
   // Values of any size are told by their codec.
   if (declared.empty() || facts.schema.fields.empty()) return;
@@ -62,14 +56,6 @@ void check_schema(const DataSetFacts& facts, const std::string& declared) {
 bool begins_a_list(const std::string& text) {
   const std::size_t comma = text.find(',');
   return comma != std::string::npos && storage_has(text.substr(0, comma));
-}
-
-Format find_format(const std::string& name, const std::string& text) {
-  for (Format& format : formats()) {
-    if (format.name == name) return std::move(format);
-  }
-  throw Error(ErrorKind::usage, fmt::format("'{}' is not a format", name),
-              fmt::format("use one of auto, {}", format_names()), {.file = text});
 }
 
 }  // namespace
@@ -107,13 +93,21 @@ std::string format_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+Format find_format(const std::string& name, const std::string& text) {
+  for (Format& format : formats()) {
+    if (format.name == name) return std::move(format);
+  }
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a format", name),
+              fmt::format("use one of auto, {}", format_names()), {.file = text});
+}
+
 std::string recognise_files(const std::string& text) {
   try {
     return format_of(find_files(text).front());
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
     if (error.kind() == ErrorKind::io || begins_a_list(text)) throw;
-    return {};
+    return formats().back().name;
   }
 }
 
@@ -122,9 +116,8 @@ std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOpti
   DatasetFiles found;
   Format format;
   peers.together([&] {
-    found = find_dataset_files(text);
-    format = find_format(
-        options.format == "auto" ? recognised(found.files.front()) : options.format, text);
+    format = find_format(options.format == "auto" ? recognise_files(text) : options.format, text);
+    if (!format.names_itself) found = find_dataset_files(text);
   });
   auto data =
       format.open({.text = text, .found = std::move(found), .options = options, .peers = peers});

@@ -1,8 +1,7 @@
 // The formats of data sets, a row each: what every part of Forebay knows of them.
 //
 // A format is a folder beside this file and a row in registry.cc: a DataSet, how its files are
-// recognised, and how they are opened. LMDB, whose records have to be located, is opened elsewhere
-// (read/open_access.hpp): it is what nothing else recognises.
+// recognised, and how they are opened. LMDB is the last: what nothing else recognises.
 #pragma once
 
 #include <functional>
@@ -13,6 +12,7 @@
 #include "format/data_set.hpp"
 #include "format/dataset_files.hpp"
 #include "format/peers.hpp"
+#include "storage/bulk_reader.hpp"
 
 namespace forebay {
 
@@ -26,6 +26,15 @@ struct FormatOptions {
   std::uint64_t window_length = 0;  ///< streams of tokens: those of a sample; 0: not given
   std::uint64_t window_step = 0;    ///< from the first of one to that of the next; 0: as many
   bool keeps = true;  ///< what a walk has found is taken from the user's cache, and kept there
+  // Of databases: which records are samples, and how they are found.
+  ConventionName convention = ConventionName::automatic;
+  KeyOrder order_by = KeyOrder::key;
+  bool hold = true;            ///< take places in the tables of readers where that is possible
+  bool trust_sidecars = true;  ///< one may tell where records are
+  BulkOptions bulk;            ///< of what is read beside plans
+  std::chrono::milliseconds patience = std::chrono::seconds(60);  ///< with peers
+  /// Calls what reads without a deadline of its own; empty: just calls it.
+  std::function<void(std::function<void()>)> ask = {};
 };
 
 /// The first file of a data set, for a look.
@@ -56,6 +65,11 @@ struct Format {
   std::function<std::unique_ptr<DataSet>(const FormatRequest&)> open;
   /// FormatOptions::schema says what the files hold; else it is an expectation.
   bool takes_schema = false;
+  /// `open` finds out by itself what FormatRequest::text names: `found` is empty.
+  bool names_itself = false;
+  /// Records are found by an index that has to be located, or by walking: --locate and strategies
+  /// that walk are for such data.
+  bool located = false;
 };
 
 /// All formats, in the order in which they are asked whether they recognise a file. Thread-safe.
@@ -65,8 +79,11 @@ void add_format(Format format);
 /// "hdf5, npy, cifar10": all names.
 std::string format_names();
 
-/// The format that the first file which `text` names looks like; empty when it is none of them (or
-/// no file). Throws io.
+/// The row of a format. Throws usage, naming `text`, when there is none of that name.
+Format find_format(const std::string& name, const std::string& text);
+
+/// The format that the first file which `text` names looks like; the last one when it is none of
+/// the others (or no file): then opening tells what is wrong. Throws io.
 std::string recognise_files(const std::string& text);
 
 /// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Collective

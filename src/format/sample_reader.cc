@@ -9,22 +9,50 @@
 
 namespace forebay {
 
+std::span<const std::byte> PlacedBytes::in_read(std::size_t read, std::uint32_t file,
+                                                std::uint64_t offset, std::uint64_t length) const {
+  if (read >= reads_.size()) return {};
+  const FileExtent& extent = reads_[read].extent;
+  const std::uint64_t inside = offset - extent.offset;
+  if (extent.file != file || inside > extent.length || length > extent.length - inside) return {};
+  return memory_.subspan(reads_[read].place + inside, length);
+}
+
+std::span<const std::byte> PlacedBytes::find_nearby(std::uint32_t file, std::uint64_t offset,
+                                                    std::uint64_t length) const {
+  const std::size_t last = last_.load(std::memory_order_relaxed);
+  if (const auto found = in_read(last, file, offset, length); found.data() != nullptr) return found;
+  const auto found = in_read(last + 1, file, offset, length);
+  if (found.data() != nullptr) last_.store(last + 1, std::memory_order_relaxed);
+  return found;
+}
+
 std::span<const std::byte> PlacedBytes::at(std::uint32_t file, std::uint64_t offset,
                                            std::uint64_t length) const {
+  if (const auto nearby = find_nearby(file, offset, length); nearby.data() != nullptr) {
+    return nearby;
+  }
   const auto key = [](const PlacedExtent& read) {
     return std::tuple(read.extent.file, read.extent.offset);
   };
   const auto after = std::ranges::upper_bound(reads_, std::tuple(file, offset), {}, key);
   if (after != reads_.begin()) {
-    const PlacedExtent& read = *(after - 1);
-    const std::uint64_t inside = offset - read.extent.offset;
-    if (read.extent.file == file && inside <= read.extent.length &&
-        length <= read.extent.length - inside) {
-      return memory_.subspan(read.place + inside, length);
-    }
+    const auto read = static_cast<std::size_t>(after - reads_.begin()) - 1;
+    last_.store(read, std::memory_order_relaxed);
+    const auto found = in_read(read, file, offset, length);
+    if (found.data() != nullptr) return found;
   }
-  throw Error(ErrorKind::usage, fmt::format("{} bytes are needed that were not planned", length),
-              "", {.offset = offset});
+  throw IndexMismatch(ErrorKind::corrupt,
+                      fmt::format("{} bytes are needed that the index did not name", length), "",
+                      {.offset = offset});
+}
+
+std::span<const std::byte> MappedFileBytes::at(std::uint32_t file, std::uint64_t offset,
+                                               std::uint64_t length) const {
+  const auto map = maps_[file];
+  if (offset <= map.size() && length <= map.size() - offset) return map.subspan(offset, length);
+  throw IndexMismatch(ErrorKind::corrupt, "the index names bytes behind the end of the file", "",
+                      {.offset = offset});
 }
 
 std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
@@ -32,10 +60,11 @@ std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
   std::vector<PlacedExtent> reads;
   for (const FileExtent& extent : extents) {
     FileExtent* last = reads.empty() ? nullptr : &reads.back().extent;
+    const std::uint64_t end = last == nullptr ? 0 : last->offset + last->length;
     if (last != nullptr && last->file == extent.file &&
-        extent.offset - (last->offset + last->length) <= gap_bytes) {
-      last->length = extent.offset + extent.length - last->offset;
-    } else {
+        (extent.offset <= end || extent.offset - end <= gap_bytes)) {
+      last->length = std::max(end, extent.offset + extent.length) - last->offset;
+    } else if (extent.length > 0) {
       reads.push_back({.extent = extent});
     }
   }
@@ -86,10 +115,28 @@ std::span<const std::byte> SampleReader::part(std::size_t position, std::size_t 
 
 std::span<const std::byte> SampleReader::value(std::size_t position) {
   const PlacedBytes bytes(reads_, memory_);
-  PlanValues values(data_, *plan_, bytes, scratch_);
-  value_.resize(values.bytes(position));
-  values.write(position, value_);
+  std::vector<std::span<const std::byte>> parts(data_.facts().part_count());
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    parts[p] = plan_->part(position, p, bytes, scratch_);
+  }
+  value_.resize(value_bytes(data_.facts(), parts));
+  write_value(data_.facts(), parts, value_);
   return value_;
+}
+
+void SampleReader::read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
+                            const RecordSink& sink) {
+  const auto plan = data.plan({&id, 1});
+  const auto reads = place_extents(plan->extents(), 0);
+  std::vector<std::byte> memory(bytes_of(reads)), scratch(plan->scratch_bytes());
+  bulk.read(requests_of(data, reads, memory), [](std::size_t) {});
+  const PlacedBytes bytes(reads, memory);
+  plan->decode_all(bytes, scratch);
+  plan->unpack(data.facts().part_count(), bytes, scratch, [&](const FoundSample& found) {
+    std::vector<std::byte> value(value_bytes(data.facts(), found.parts));
+    write_value(data.facts(), found.parts, value);
+    sink({.sample = id, .key = found.key, .value = value});
+  });
 }
 
 }  // namespace forebay

@@ -9,7 +9,10 @@
 #include <span>
 #include <vector>
 
+#include <atomic>
+
 #include "format/data_set.hpp"
+#include "format/record_source.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {
@@ -28,16 +31,39 @@ struct PlacedExtent {
 };
 
 /// The bytes of reads, by file and offset.
-class PlacedBytes final : public FileBytes {
+class PlacedBytes : public FileBytes {
  public:
   PlacedBytes(std::span<const PlacedExtent> reads, std::span<const std::byte> memory)
       : reads_(reads), memory_(memory) {}
+  virtual ~PlacedBytes() = default;
+  /// Throws IndexMismatch for bytes that were not read.
+  std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                std::uint64_t length) const override;
+
+ protected:
+  /// In the read that was asked last, or the one behind it; nothing where it is not there.
+  std::span<const std::byte> find_nearby(std::uint32_t file, std::uint64_t offset,
+                                         std::uint64_t length) const;
+
+ private:
+  std::span<const std::byte> in_read(std::size_t read, std::uint32_t file, std::uint64_t offset,
+                                     std::uint64_t length) const;
+
+  std::span<const PlacedExtent> reads_;
+  std::span<const std::byte> memory_;
+  mutable std::atomic<std::size_t> last_ = 0;  ///< bytes are asked for in an order nearly theirs
+};
+
+/// The bytes of files that are mapped, where they are.
+class MappedFileBytes final : public FileBytes {
+ public:
+  explicit MappedFileBytes(std::vector<std::span<const std::byte>> maps) : maps_(std::move(maps)) {}
+  /// Throws IndexMismatch behind the end of the file.
   std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
                                 std::uint64_t length) const override;
 
  private:
-  std::span<const PlacedExtent> reads_;
-  std::span<const std::byte> memory_;
+  std::vector<std::span<const std::byte>> maps_;
 };
 
 /// One request a read, into its place of `memory`, for a BulkReader of data.whole().
@@ -64,6 +90,9 @@ class SampleReader {
   std::span<const std::byte> part(std::size_t position, std::size_t part) const;
   /// The whole value; valid until the next call.
   std::span<const std::byte> value(std::size_t position);
+  /// One sample by itself, through a reader of whole(). Throws as read(), but not changed.
+  static void read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
+                       const RecordSink& sink);
   /// Of all files so far.
   BulkCounters counters() const { return bulk_->counters(); }
 

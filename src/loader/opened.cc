@@ -12,9 +12,9 @@
 #include "core/log.hpp"
 #include "core/number_text.hpp"
 #include "format/codec/codecs.hpp"
+#include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
 #include "loader/first_values.hpp"
-#include "read/open_access.hpp"
 #include "read/root_peers.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -57,21 +57,22 @@ Ranks connect(Communicator& comm, const LoaderOptions& options) {
 
 /// Other nodes may see other files: what they are is settled by one rank.
 std::string recognize(const Ranks& ranks, const std::string& path, const LoaderOptions& options) {
-  std::string format;
+  std::string format = options.format;
   collectively(*ranks.world, [&] {
-    if (ranks.world->rank() != 0) return;
+    if (format != "auto" || ranks.world->rank() != 0) return;
     const auto found = std::make_shared<std::string>();
     ask_storage(path, options.timeout, "open this",
-                [found, path, options] { *found = recognize_format(path, options); });
+                [found, path] { *found = recognise_files(path); });
     format = *found;
   });
   return broadcast_text(*ranks.world, format, 0);
 }
 
-ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, DataKind kind, CorePlan cores) {
+ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, const std::string& path,
+                 const std::string& format, CorePlan cores) {
   ReadSetup setup;
   collectively(*ranks.world, [&] {
-    setup = choose_setup(options, ranks.node->size(), kind);
+    setup = choose_setup(options, ranks.node->size(), find_format(format, path).located);
     const bool threads = setup.engine != ReadEngine::mpiio || ranks.world->concurrent();
     if (threads) return;
     throw Error(
@@ -147,12 +148,17 @@ Team team_up(Ranks ranks, const LoaderOptions& options, const ReadSetup& setup) 
 
 // The data set -----------------------------------------------------------------------------------
 
-void open_data(const Team& team, const LoaderOptions& options, Source& source) {
+std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
   std::shared_ptr<Peers> peers =
       std::make_shared<RootPeers>(team.roots->split(0, team.roots->rank()),
                                   team.node->split(team.root >= 0 ? 0 : 1, team.node->rank()));
   // What foreign storage is asked for is asked by another thread, which MPI may not grant.
-  if (!team.world->concurrent() && is_foreign(source.path)) peers = {peers, &no_peers()};
+  if (!team.world->concurrent() && is_foreign(path)) peers = {peers, &no_peers()};
+  return peers;
+}
+
+void open_data(const Team& team, const LoaderOptions& options, const std::shared_ptr<Peers>& peers,
+               Source& source) {
   collectively(*team.world, [&] {
     if (team.root < 0) return;
     const auto setup = std::make_shared<ReadSetup>(source.setup);
@@ -243,11 +249,12 @@ Source open_source(const Team& team, const LoaderOptions& options, const std::st
                    const std::string& format, ReadSetup setup) {
   Source source{.path = path,
                 .setup = std::move(setup),
-                .data = make_access(path, options, format),
+                .data = std::make_shared<DataAccess>(path, options, format),
                 .facts = {},
                 .steps = {},
                 .steps_served = {}};
-  open_data(team, options, source);
+  const auto peers = make_peers(team, path);
+  open_data(team, options, peers, source);
   open_mpiio(team, options, source);
   agree_on_facts(team, options, source);
   if (source.facts.assembled) {
@@ -257,8 +264,11 @@ Source open_source(const Team& team, const LoaderOptions& options, const std::st
     source.setup.stage_bytes -= beside;
     source.private_bytes = beside / static_cast<std::uint64_t>(source.setup.roots);
   }
-  source.data->locate(source.setup,
-                      {.world = *team.world, .node = *team.node, .roots = *team.roots});
+  collectively(*team.world, [&] {
+    if (team.root >= 0) source.data->locate(*peers);
+  });
+  if (team.root >= 0) source.index_bytes = source.data->index_bytes();
+  share_value(*team.node, source.index_bytes);  // of rank 0, which is a root
   return source;
 }
 
@@ -350,7 +360,7 @@ std::uint64_t Opened::bytes_beside_arrays() const {
 std::uint64_t Opened::buffer_bytes() const {
   const std::uint64_t budget = bytes_beside_arrays();
   const auto stages = static_cast<std::uint64_t>(team.node->size() / team.group->size());
-  const std::uint64_t index = source.data->index_bytes() / stages;
+  const std::uint64_t index = source.index_bytes / stages;
   return budget - std::min(index, budget / 4);
 }
 
@@ -364,7 +374,7 @@ Opened open_together(Communicator& comm, const std::string& path, const LoaderOp
   Ranks ranks = connect(comm, options);
   CorePlan cores = plan_cores(*ranks.world, options.placement);
   const std::string format = recognize(ranks, path, options);
-  ReadSetup setup = choose(ranks, options, kind_of(format), std::move(cores));
+  ReadSetup setup = choose(ranks, options, path, format, std::move(cores));
   adapt_to_thread_level(ranks, setup);
   Team team = team_up(std::move(ranks), options, setup);
   Source source = open_source(team, options, path, format, std::move(setup));

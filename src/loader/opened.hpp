@@ -47,6 +47,7 @@ struct Source {
   std::shared_ptr<DataAccess> data;    ///< open on roots
   DataFacts facts;                     ///< as rank 0 knows them
   std::uint64_t private_bytes = 0;     ///< of a root, beside the stage
+  std::uint64_t index_bytes = 0;       ///< that the roots of this node share
   std::shared_ptr<CommonSteps> steps;  ///< of a root, where roots read together
   ProgressThread::Registration steps_served;
 };

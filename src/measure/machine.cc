@@ -51,7 +51,8 @@ Layout find_layout(Communicator& comm) {
 }
 
 std::vector<std::string> files_of(const std::string& dataset) {
-  if (!recognise_files(dataset).empty()) return find_dataset_files(dataset).files;
+  const Format format = find_format(recognise_files(dataset), dataset);
+  if (!format.names_itself) return find_dataset_files(dataset).files;
   std::vector<std::string> files;
   for (const std::string& database : convention::all_databases(dataset)) {
     files.push_back(lmdb::resolve_dataset_path(database).data_file);

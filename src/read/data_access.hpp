@@ -1,11 +1,7 @@
-// A data set as a loader reads it, whatever its format: what opening, agreeing and reading need.
-//
-//   LmdbAccess        records of any size with keys, which have to be located
-//   MappedAccess      samples that are several records, or of several databases, or ordered anew
-//   DataSetAccess   fields of fixed size at places that are known since open: HDF5, raw, .npy
+// A data set as a loader reads it: what opening, agreeing and reading need.
 //
 //   open         roots            facts, first value     rank 0        what the others are told
-//   locate       all ranks        make_reader            roots         what fills the stage
+//   locate       roots            make_reader            roots         what fills the stage
 #pragma once
 
 #include <cstdint>
@@ -18,7 +14,8 @@
 
 #include "forebay/communicator.hpp"
 #include "forebay/dataset.hpp"
-#include "format/peers.hpp"
+#include "format/record_source.hpp"
+#include "format/registry.hpp"
 #include "read/piece_reader.hpp"
 #include "read/read_outline.hpp"
 #include "read/read_setup.hpp"
@@ -27,6 +24,7 @@
 #include "read/stage.hpp"
 #include "read/turns.hpp"
 #include "storage/bulk_reader.hpp"
+#include "storage/mmap_file.hpp"
 
 namespace forebay {
 
@@ -41,13 +39,6 @@ struct DataFacts {
   std::vector<std::uint64_t> files;
   std::vector<std::string> parts;  ///< of packed samples, by name (forebay/packed_parts.hpp)
   std::string fingerprint;
-};
-
-/// Who locates together.
-struct LocatingRanks {
-  Communicator& world;  ///< all ranks
-  Communicator& node;   ///< those that share the memory of an index; its rank 0 is a root
-  Communicator& roots;  ///< all roots on a root, anything else elsewhere
 };
 
 /// What a reader works for. References outlive it.
@@ -75,52 +66,67 @@ struct ReaderSite {
   std::uint64_t end_iteration = 0;
 };
 
-/// One object a rank. The reader that it makes, and its thread, keep it alive.
-class DataAccess {
- public:
-  virtual ~DataAccess() = default;
-  DataAccess() = default;
-  DataAccess(const DataAccess&) = delete;
-  DataAccess& operator=(const DataAccess&) = delete;
+/// What `options` say of how files are opened, without what a loader adds.
+FormatOptions format_options(const DataOptions& options, ReadEngine engine);
+/// Warns of what the user has to hear of the data set once.
+void tell_notes(const DataSetFacts& facts);
+/// How the values of such data are decoded, given what the user says. Throws usage.
+CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted);
 
-  // On roots.
+/// One object a root. The reader that it makes, and its thread, keep it alive.
+class DataAccess : public std::enable_shared_from_this<DataAccess> {
+ public:
+  /// `format` is a name of the registry.
+  DataAccess(std::string path, const LoaderOptions& options, std::string format)
+      : path_(std::move(path)), options_(options), format_(std::move(format)) {}
 
   /// Opens the data set with what serves `setup`, which changes where the system refuses the engine
   /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Collective
   /// over `peers`, the roots.
-  virtual void open(ReadSetup& setup, std::stop_token stop, Peers& peers) = 0;
-  virtual DataFacts facts() const = 0;
+  void open(ReadSetup& setup, std::stop_token stop, Peers& peers);
+  DataFacts facts() const;
   /// The one file that holds all samples, for engines that open it for themselves; null where there
   /// are several.
-  virtual std::shared_ptr<const File> only_file() const = 0;
+  std::shared_ptr<const File> only_file() const;
   /// Reads with `own` from now on and, for what all roots read at once, with `together`, which may
   /// be null. Before locate().
-  virtual void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together) = 0;
+  void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together);
+  /// Finds out where the samples are, if opening has not. Collective over `peers`.
+  void locate(Peers& peers);
+  /// Memory of the index, which the roots of a node share.
+  std::uint64_t index_bytes() const { return data_->index_bytes(); }
   /// How its values are decoded, given what the user says. Throws usage.
-  virtual CodecOptions codec(const CodecOptions& wanted) const { return wanted; }
+  CodecOptions codec(const CodecOptions& wanted) const { return codec_of(data_->facts(), wanted); }
   /// Hands `sample` to `sink`, by reading little else. Local; before make_reader(), from which on
   /// the data are the reader's. Throws what reading throws.
-  virtual void read_sample(std::uint64_t sample, const RecordSink& sink) = 0;
+  void read_sample(std::uint64_t sample, const RecordSink& sink);
   /// What bringing `runs` into the stage takes; nothing where that is not known without walking.
-  virtual std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
-                                             std::uint64_t gap_bytes) = 0;
+  std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
+                                     std::uint64_t gap_bytes) const;
   /// "provenance (table) from t.forebay, uring, 16 in flight": how it is located and read.
-  virtual std::string describe() const = 0;
+  std::string describe() const;
   /// Called once. This object outlives the reader.
-  virtual std::unique_ptr<PieceReader> make_reader(const ReaderSite& site) = 0;
+  std::unique_ptr<PieceReader> make_reader(const ReaderSite& site);
   /// Throws changed or io when what entries of the stage point at in place may be something else
   /// than it was when it was published. Thread-safe, after make_reader().
-  virtual void check_in_place() const {}
+  void check_in_place() const;
   /// What is used where it lies, in words; empty when nothing is. From make_reader() on.
-  virtual std::string describe_in_place() const { return {}; }
+  std::string describe_in_place() const;
 
-  // On all ranks.
+ private:
+  void open_files(ReadSetup& setup, const BulkOptions& bulk, Peers& peers);
+  std::shared_ptr<const MmapFile> map_beside() const;
 
-  /// Finds out where the samples are, as `setup` says, if opening has not. Collective over
-  /// `ranks.world`.
-  virtual void locate(const ReadSetup& setup, const LocatingRanks& ranks) = 0;
-  /// Memory of the index, which the ranks of a node share.
-  virtual std::uint64_t index_bytes() const { return 0; }
+  std::string path_;
+  LoaderOptions options_;
+  std::string format_;
+  ReadSetup setup_;
+  std::stop_token stop_;
+  std::shared_ptr<DataSet> data_;
+  std::unique_ptr<RecordSource> walk_;      ///< of strategies that walk
+  std::unique_ptr<BulkReader> bulk_;        ///< of those that plan, until the reader takes it
+  std::unique_ptr<BulkReader> together_;    ///< when all roots read at once
+  std::shared_ptr<const MmapFile> mapped_;  ///< when samples may be used in place
 };
 
 }  // namespace forebay

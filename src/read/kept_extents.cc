@@ -4,20 +4,20 @@
 
 namespace forebay {
 
-bool KeptExtents::holds(const Extent& extent) const {
-  const auto found = extents_.find(extent.offset);
+bool KeptExtents::holds(const FileExtent& extent) const {
+  const auto found = extents_.find({extent.file, extent.offset});
   return found != extents_.end() && found->second.length >= extent.length;
 }
 
-bool KeptExtents::promise(const Extent& extent) {
-  if (extent.length > room_ || extents_.contains(extent.offset)) return false;
-  extents_[extent.offset].length = extent.length;
+bool KeptExtents::promise(const FileExtent& extent) {
+  if (extent.length > room_ || extents_.contains({extent.file, extent.offset})) return false;
+  extents_[{extent.file, extent.offset}].length = extent.length;
   room_ -= extent.length;
   return true;
 }
 
-void KeptExtents::keep(const Extent& extent, std::span<const std::byte> bytes) {
-  const auto found = extents_.find(extent.offset);
+void KeptExtents::keep(const FileExtent& extent, std::span<const std::byte> bytes) {
+  const auto found = extents_.find({extent.file, extent.offset});
   if (found == extents_.end() || found->second.length != bytes.size()) return;
   Kept& kept = found->second;
   if (kept.bytes) return;
@@ -33,8 +33,9 @@ void KeptExtents::forget_promises() {
   });
 }
 
-std::span<const std::byte> KeptExtents::at(std::uint64_t offset, std::uint64_t length) const {
-  const auto found = extents_.find(offset);
+std::span<const std::byte> KeptExtents::at(std::uint32_t file, std::uint64_t offset,
+                                           std::uint64_t length) const {
+  const auto found = extents_.find({file, offset});
   if (found == extents_.end()) return {};
   const Kept& kept = found->second;
   if (!kept.bytes || kept.length < length) return {};

@@ -11,7 +11,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "format/record_index.hpp"
+#include "format/sample_reader.hpp"
 
 namespace forebay {
 
@@ -22,15 +22,16 @@ class KeptExtents {
 
   bool enabled() const { return room_ > 0 || !extents_.empty(); }
   /// Whether `extent` is there, or promised.
-  bool holds(const Extent& extent) const;
+  bool holds(const FileExtent& extent) const;
   /// Sets room aside for `extent`, which keep() will bring; false when there is none.
-  bool promise(const Extent& extent);
+  bool promise(const FileExtent& extent);
   /// Copies `bytes`, those of `extent`, which was promised.
-  void keep(const Extent& extent, std::span<const std::byte> bytes);
+  void keep(const FileExtent& extent, std::span<const std::byte> bytes);
   /// Promises that were not kept are given up: whoever was to bring these extents does not.
   void forget_promises();
   /// The bytes of [offset, offset + length), if a kept extent begins there; else nothing.
-  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length) const;
+  std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                std::uint64_t length) const;
 
  private:
   struct Kept {
@@ -39,7 +40,37 @@ class KeptExtents {
   };
 
   std::uint64_t room_;
-  std::unordered_map<std::uint64_t, Kept> extents_;  ///< by offset
+  struct Place {
+    std::uint32_t file = 0;
+    std::uint64_t offset = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct HashOfPlace {
+    std::size_t operator()(const Place& place) const {
+      return (place.offset >> 12) ^ (place.offset << 40) ^ (std::size_t{place.file} << 48);
+    }
+  };
+  std::unordered_map<Place, Kept, HashOfPlace> extents_;
+};
+
+/// What was read, and what is kept of before. Both must outlive it.
+class BytesWithKept final : public PlacedBytes {
+ public:
+  BytesWithKept(std::span<const PlacedExtent> reads, std::span<const std::byte> memory,
+                const KeptExtents& kept)
+      : PlacedBytes(reads, memory), kept_(kept) {}
+
+  std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                std::uint64_t length) const override {
+    if (const auto nearby = find_nearby(file, offset, length); nearby.data() != nullptr) {
+      return nearby;
+    }
+    const auto kept = kept_.at(file, offset, length);
+    return kept.empty() ? PlacedBytes::at(file, offset, length) : kept;
+  }
+
+ private:
+  const KeptExtents& kept_;
 };
 
 }  // namespace forebay

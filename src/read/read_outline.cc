@@ -6,46 +6,35 @@
 #include <nlohmann/json.hpp>
 
 #include "core/number_text.hpp"
-#include "read/read_plan.hpp"
+#include "format/sample_reader.hpp"
 
 namespace forebay {
-namespace {
-
-std::uint64_t length_of(const std::vector<Extent>& extents) {
-  std::uint64_t length = 0;
-  std::uint64_t end = 0;
-  for (const Extent& extent : extents) {  // sorted; neighbours may share pages
-    const std::uint64_t extent_end = extent.offset + extent.length;
-    if (extent_end > end) length += extent_end - std::max(end, extent.offset);
-    end = std::max(end, extent_end);
-  }
-  return length;
-}
-
-}  // namespace
-
 double ReadOutline::amplification() const {
   if (value_bytes == 0) return 0;
   return static_cast<double>(bytes) / static_cast<double>(value_bytes);
 }
 
-ReadOutline outline_of_runs(std::span<const SampleRun> runs, RecordIndex& index,
+ReadOutline outline_of_runs(std::span<const SampleRun> runs, const DataSet& data,
                             std::uint64_t gap_limit) {
   ReadOutline outline;
-  std::vector<Extent> extents;
+  std::vector<IdRun> ids;
   for (const SampleRun& run : runs) {
-    index.extents(run.sample, run.count, extents);
+    ids.push_back({run.sample, run.count});
     outline.window_samples += run.count;
   }
-  outline.extents = extents.size();
-  const ReadPlan plan = plan_reads(extents, gap_limit);
-  outline.reads = plan.reads.size();
-  outline.bytes = plan.bytes;
-  outline.gap_bytes = plan.bytes - length_of(extents);
-  for (const PlannedRead& read : plan.reads) {
-    outline.largest_read = std::max(outline.largest_read, read.length);
+  const auto plan = data.plan_runs(ids);
+  outline.extents = plan->named_extents();
+  const auto reads = place_extents(plan->extents(), gap_limit);
+  outline.reads = reads.size();
+  outline.bytes = bytes_of(reads);
+  outline.gap_bytes = outline.bytes;
+  for (const PlacedExtent& needed : place_extents(plan->extents(), 0)) {
+    outline.gap_bytes -= needed.extent.length;
   }
-  outline.index_bytes = index.memory_bytes();
+  for (const PlacedExtent& read : reads) {
+    outline.largest_read = std::max(outline.largest_read, read.extent.length);
+  }
+  outline.index_bytes = data.used_index_bytes();
   return outline;
 }
 

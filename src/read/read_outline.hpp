@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "format/record_index.hpp"
+#include "format/data_set.hpp"
 #include "read/reading_list.hpp"
 
 namespace forebay {
@@ -25,9 +25,9 @@ struct ReadOutline {
   double amplification() const;
 };
 
-/// Of reading `runs` by `index`, without iterations, value and buffer bytes, which are the
-/// caller's. Local; expands the index as far as they need it. Throws what it throws.
-ReadOutline outline_of_runs(std::span<const SampleRun> runs, RecordIndex& index,
+/// Of reading `runs` of `data`, without iterations, value and buffer bytes, which are the caller's.
+/// Local. Throws what planning throws.
+ReadOutline outline_of_runs(std::span<const SampleRun> runs, const DataSet& data,
                             std::uint64_t gap_limit);
 
 /// For people, a line a fact; and one JSON object.

@@ -85,22 +85,6 @@ void require_sample_knobs(const LoaderOptions& options) {
   }
 }
 
-// Who walks meets records in the order of their keys, and the parts of a sample far apart.
-void require_mapped_knobs(const LoaderOptions& options, ReadSetup& setup) {
-  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
-  if (setup.reads_extents()) return;
-  const std::string what = options.locate == Locate::automatic
-                               ? fmt::format("strategy {}", to_string(options.strategy))
-                               : fmt::format("locate {}", to_string(options.locate));
-  throw Error(
-      ErrorKind::usage,
-      what +
-          " walks over the records of one database, and by their convention "
-          "the samples of this data set are not simply that",
-      "use --strategy auto or one of those from lmm-dio on, or --convention plain for every "
-      "record of a single database");
-}
-
 /// Ranks that read different numbers of buffers cannot do so in common steps.
 void read_alone(ReadSetup& setup) {
   setup.stagger = kNoStagger;
@@ -124,7 +108,7 @@ void choose_places(ReadSetup& setup, const LoaderOptions& options) {
 }
 
 /// Behind all else that shapes `setup`.
-void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool records) {
+void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) {
   if (setup.engine != ReadEngine::mpiio) return;
   if (!setup.reads_extents()) {
     refuse_mpiio(fmt::format("engine mpiio reads extents, and locate {} finds none",
@@ -136,10 +120,10 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool records) 
     refuse_mpiio("reading together needs the strided order",
                  "use --mpiio independent, or --order strided");
   }
-  if (wanted && !records) {
+  if (wanted && !located) {
     refuse_mpiio("files with fields are not read together", "use --mpiio independent");
   }
-  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && !setup.alone && records);
+  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && !setup.alone && located);
   const bool turns = options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
   if (turns && setup.collective) {
     refuse_mpiio("roots that read together take no turns",
@@ -150,17 +134,18 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool records) 
 
 }  // namespace
 
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind kind) {
-  const bool records = kind != DataKind::fields;
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located) {
   check_stage_bytes(options.stage_bytes);
-  if (!records) require_sample_knobs(options);
+  if (!located) require_sample_knobs(options);
   const Defaults& defaults = defaults_of(options.strategy);
   ReadSetup setup;
   setup.baseline = options.strategy == Strategy::lmdb;
   if (setup.baseline) require_baseline_knobs(options);
   setup.locate = options.locate == Locate::automatic ? defaults.locate : options.locate;
-  if (!records) setup.locate = Locate::automatic;
-  if (kind == DataKind::mapped_records) require_mapped_knobs(options, setup);
+  if (!located) setup.locate = Locate::automatic;
+  setup.how_walked = options.locate == Locate::automatic
+                         ? fmt::format("strategy {}", to_string(options.strategy))
+                         : fmt::format("locate {}", to_string(options.locate));
   setup.may_replace_engine = options.engine == ReadEngine::automatic && !setup.baseline;
   setup.engine = setup.may_replace_engine ? defaults.engine : options.engine;
   // Walking has no use for many reads in flight: mapped pages are the nearest to what was meant.
@@ -177,7 +162,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, DataKind ki
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }
-  choose_mpiio(setup, options, records);
+  choose_mpiio(setup, options, located);
   return setup;
 }
 

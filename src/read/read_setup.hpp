@@ -12,13 +12,6 @@
 
 namespace forebay {
 
-/// What a loader reads, as far as that decides how it can be read.
-enum class DataKind : std::uint8_t {
-  records,         ///< of one LMDB database, which may be walked
-  mapped_records,  ///< of LMDB databases by a convention: located, not walked
-  fields,          ///< at places that are known since open
-};
-
 struct ReadSetup {
   bool baseline = false;                 ///< through liblmdb
   bool alone = false;                    ///< every rank reads for itself, with its own stage
@@ -34,21 +27,27 @@ struct ReadSetup {
   bool collective = false;               ///< engine mpiio, all roots in one call
   int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
   std::uint64_t stage_bytes = 0;
-  CorePlan cores;   ///< of this rank's threads
-  std::string why;  ///< of an engine that was chosen by file system
+  CorePlan cores;          ///< of this rank's threads
+  std::string why;         ///< of an engine that was chosen by file system
+  std::string how_walked;  ///< "strategy lmm": what makes it walk, for messages
 
   /// Whether many reads have to be in flight to keep a device busy. Where samples are large, each
   /// is enough for that, and few at once do.
   bool needs_depth() const { return scattered && small; }
 
-  /// Whether records are located as extents and read in bulk.
+  /// Large samples at random places.
+  bool large_apart() const { return scattered && !small; }
+
+  /// Whether samples are read in bulk, as plans say,
   bool reads_extents() const { return locate != Locate::seek && locate != Locate::handoff; }
+  /// and whether somebody walks to find records.
+  bool walks() const { return !reads_extents() || locate == Locate::scatter; }
 };
 
 /// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node.
-/// Throws usage when knobs do not go together.
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks,
-                       DataKind kind = DataKind::records);
+/// `located`: where samples are has to be located (Format::located). Throws usage when knobs do not
+/// go together.
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located = true);
 
 /// Before what follows, of `samples` that take `bytes` in their files.
 void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes);

@@ -10,6 +10,7 @@
 
 #include "forebay/options.hpp"
 #include "forebay/packed_parts.hpp"
+#include "format/lmdb/writer.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace forebay::test {
@@ -140,6 +141,21 @@ inline MadeSet make_folder(const TemporaryFolder& folder) {
   return set;
 }
 
+inline MadeSet make_lmdb(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("l")};
+  lmdb::Writer writer(set.path, {});
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    set.keys.push_back("key-" + std::to_string(1000 + i));
+    set.values.push_back(content(i, i * 137 % 5000));
+    writer.put(std::as_bytes(std::span(set.keys.back())),
+               std::as_bytes(std::span(set.values.back())));
+  }
+  writer.commit();
+  set.options.codec = "bytes";
+  set.one_file = folder.file("l/data.mdb");
+  return set;
+}
+
 using Maker = std::function<MadeSet(const TemporaryFolder&)>;
 
 /// By name of the format. HDF5 files, which libhdf5 makes, are in tests/sample_sets.
@@ -148,7 +164,8 @@ inline const std::map<std::string, Maker>& makers() {
                                                 {"raw", make_raw},
                                                 {"cifar10", make_cifar10},
                                                 {"tar", make_tar},
-                                                {"folder", make_folder}};
+                                                {"folder", make_folder},
+                                                {"lmdb", make_lmdb}};
   return all;
 }
 

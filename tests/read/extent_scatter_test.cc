@@ -1,5 +1,5 @@
 // Where records lie, as one root tells the others: against the tree, and against damage.
-#include "read/extent_scatter.hpp"
+#include "read/walk/extent_scatter.hpp"
 
 #include <gtest/gtest.h>
 

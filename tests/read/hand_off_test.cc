@@ -1,5 +1,5 @@
 // The way of a cursor from root to root: planned without ranks, walked with ranks as threads.
-#include "read/hand_off.hpp"
+#include "read/walk/hand_off.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Cursors that go from root to root (lmm-dm): the right records with unequal work, also when a root
 // leaves, and the first failure everywhere when one fails.
-#include "read/handoff_reader.hpp"
+#include "read/walk/handoff_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

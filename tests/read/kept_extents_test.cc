@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "read/read_plan.hpp"
-
 namespace forebay {
 namespace {
 
@@ -15,13 +13,13 @@ class KeptExtentsTest : public testing::Test {
   KeptExtentsTest() {
     for (std::size_t i = 0; i < file_.size(); ++i) file_[i] = static_cast<std::byte>(i % 251);
   }
-  std::span<const std::byte> bytes(const Extent& extent) const {
+  std::span<const std::byte> bytes(const FileExtent& extent) const {
     return std::span(file_).subspan(extent.offset, extent.length);
   }
-  void keep(KeptExtents& kept, const Extent& extent) const {
+  void keep(KeptExtents& kept, const FileExtent& extent) const {
     if (kept.promise(extent)) kept.keep(extent, bytes(extent));
   }
-  bool equal(std::span<const std::byte> found, const Extent& extent) const {
+  bool equal(std::span<const std::byte> found, const FileExtent& extent) const {
     return std::ranges::equal(found, bytes(extent));
   }
 
@@ -30,14 +28,14 @@ class KeptExtentsTest : public testing::Test {
 
 TEST_F(KeptExtentsTest, WhatIsKeptIsFoundFromItsBegin) {
   KeptExtents kept(100);
-  const Extent extent{.offset = 300, .length = 60};
+  const FileExtent extent{.offset = 300, .length = 60};
   EXPECT_FALSE(kept.holds(extent));
   keep(kept, extent);
   EXPECT_TRUE(kept.holds(extent));
-  EXPECT_TRUE(equal(kept.at(300, 60), extent));
-  EXPECT_TRUE(equal(kept.at(300, 20), {.offset = 300, .length = 20}));
-  EXPECT_TRUE(kept.at(300, 61).empty());
-  EXPECT_TRUE(kept.at(301, 10).empty());
+  EXPECT_TRUE(equal(kept.at(0, 300, 60), extent));
+  EXPECT_TRUE(equal(kept.at(0, 300, 20), {.offset = 300, .length = 20}));
+  EXPECT_TRUE(kept.at(0, 300, 61).empty());
+  EXPECT_TRUE(kept.at(0, 301, 10).empty());
 }
 
 TEST_F(KeptExtentsTest, KeepsNoMoreThanItMay) {
@@ -53,49 +51,49 @@ TEST_F(KeptExtentsTest, KeepsNoMoreThanItMay) {
 
 TEST_F(KeptExtentsTest, WhatIsPromisedHasRoomAndIsThereOnceKept) {
   KeptExtents kept(100);
-  const Extent first{.offset = 0, .length = 60};
-  const Extent second{.offset = 60, .length = 60};
+  const FileExtent first{.offset = 0, .length = 60};
+  const FileExtent second{.offset = 60, .length = 60};
   EXPECT_TRUE(kept.promise(first));
   EXPECT_FALSE(kept.promise(first));
   EXPECT_FALSE(kept.promise(second));
   kept.keep(second, bytes(second));
   EXPECT_FALSE(kept.holds(second));
   EXPECT_TRUE(kept.holds(first));
-  EXPECT_TRUE(kept.at(0, 60).empty());
+  EXPECT_TRUE(kept.at(0, 0, 60).empty());
   kept.keep(first, bytes(first));
-  EXPECT_TRUE(equal(kept.at(0, 60), first));
+  EXPECT_TRUE(equal(kept.at(0, 0, 60), first));
 }
 
 TEST_F(KeptExtentsTest, ForgottenPromisesGiveTheirRoomBack) {
   KeptExtents kept(100);
-  const Extent stays{.offset = 0, .length = 40};
-  const Extent goes{.offset = 40, .length = 60};
-  const Extent comes{.offset = 100, .length = 60};
+  const FileExtent stays{.offset = 0, .length = 40};
+  const FileExtent goes{.offset = 40, .length = 60};
+  const FileExtent comes{.offset = 100, .length = 60};
   keep(kept, stays);
   EXPECT_TRUE(kept.promise(goes));
   kept.forget_promises();
   EXPECT_FALSE(kept.holds(goes));
-  EXPECT_TRUE(equal(kept.at(0, 40), stays));
+  EXPECT_TRUE(equal(kept.at(0, 0, 40), stays));
   EXPECT_TRUE(kept.promise(comes));
 }
 
 TEST_F(KeptExtentsTest, APlanThatLeavesThemOutIsCompleteWithThem) {
   KeptExtents kept(100);
-  const Extent leaf{.offset = 500, .length = 50};
+  const FileExtent leaf{.offset = 500, .length = 50};
   keep(kept, leaf);
-  std::vector<Extent> extents{{.offset = 700, .length = 30}, {.offset = 100, .length = 20}};
-  const ReadPlan plan = plan_reads(extents, 0);
-  std::vector<std::byte> memory(plan.bytes);
-  for (const PlannedRead& read : plan.reads) {
-    std::ranges::copy(bytes({read.offset, read.length}),
-                      memory.begin() + static_cast<std::ptrdiff_t>(read.place));
+  const std::vector<FileExtent> extents{{.offset = 100, .length = 20},
+                                        {.offset = 700, .length = 30}};
+  const auto reads = place_extents(extents, 0);
+  std::vector<std::byte> memory(bytes_of(reads));
+  for (const PlacedExtent& read : reads) {
+    std::ranges::copy(bytes(read.extent), memory.begin() + static_cast<std::ptrdiff_t>(read.place));
   }
-  const PlannedBytes all(plan, memory, &kept);
-  for (const Extent& extent : {leaf, extents[1], leaf, extents[0], leaf, extents[1]}) {
-    EXPECT_TRUE(equal(all.at(extent.offset, extent.length), extent));
+  const BytesWithKept all(reads, memory, kept);
+  for (const FileExtent& extent : {leaf, extents[0], leaf, extents[1], leaf, extents[0]}) {
+    EXPECT_TRUE(equal(all.at(0, extent.offset, extent.length), extent));
   }
-  EXPECT_THROW(all.at(560, 5), IndexMismatch);
-  EXPECT_THROW(PlannedBytes(plan, memory).at(500, 50), IndexMismatch);
+  EXPECT_THROW(all.at(0, 560, 5), IndexMismatch);
+  EXPECT_THROW(PlacedBytes(reads, memory).at(0, 500, 50), IndexMismatch);
 }
 
 }  // namespace

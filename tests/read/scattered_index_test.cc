@@ -1,5 +1,5 @@
 // One root that seeks for all: what it says is checked, and the others go on without it.
-#include "read/scattered_index.hpp"
+#include "read/walk/scattered_index.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST_F(ScatteredIndexTest, LeadsToTheRecordsOfThePart) {
              [&](ScatteredIndex& index) {
                index.prepare(kPart);
                EXPECT_EQ(read(index), right_records());
-               std::vector<Extent> extents;
+               std::vector<FileExtent> extents;
                EXPECT_THROW(index.extents(0, 1, extents), IndexMismatch) << "another's sample";
              });
 }
@@ -221,25 +221,24 @@ TEST_F(ScatteredIndexTest, DamagedMessagesNeverDoHarm) {
 /// Roots whose indexes are filled by root 0, as a Loader makes them.
 void start_scattered(ReadingRank& rank, const ExtentReading& how,
                      std::chrono::milliseconds patience) {
-  auto source = std::make_unique<lmdb::LmdbSource>(
-      lmdb::Database::open(test::as_read_by(how.engine, how.file)));
-  lmdb::LmdbSource& records = *source;
-  rank.start(std::move(source), [&](const ReadingRank::Root& root) {
-    auto index = std::make_unique<ScatteredIndex>(records.database(), root.map, root.roots,
-                                                  patience, root.give_up);
-    auto bulk = make_bulk_reader(test::as_read_by(how.engine, how.file), how.engine,
-                                 {.depth = 2, .timeout = {}, .stop = root.stop});
-    ExtentReaderParts parts;
-    parts.source = &records;
-    parts.prepare = [&to = *index](const WindowPart& part) { to.prepare(part); };
-    parts.leave = [&to = *index] { to.leave(); };
-    parts.replace = [&records, &reader = *bulk] { return scan_alone(records.database(), reader); };
-    parts.index = std::move(index);
-    if (how.lie) parts.index = how.lie(std::move(parts.index));
-    parts.bulk = std::move(bulk);
+  const auto data = std::make_shared<lmdb::LmdbSet>(
+      "data.mdb", lmdb::Database::open(test::as_read_by(how.engine, how.file)),
+      lmdb::LmdbSetOptions{});
+  rank.start(data, how.file->path(), [&](const ReadingRank::Root& root) {
+    auto index = std::make_unique<ScatteredIndex>(data->database(), root.map, root.roots, patience,
+                                                  root.give_up);
+    ScatteredIndex& scattered = *index;
+    std::shared_ptr<lmdb::RecordIndex> told =
+        how.lie ? how.lie(std::move(index)) : std::move(index);
+    data->use_index(told);
+    PlanReaderParts parts{.data = data};
+    parts.prepare = [told, &scattered](const WindowPart& part) { scattered.prepare(part); };
+    parts.leave = [told, &scattered] { scattered.leave(); };
+    parts.bulk = make_bulk_reader(test::as_read_by(how.engine, how.file), how.engine,
+                                  {.depth = 2, .timeout = {}, .stop = root.stop});
     if (how.before_reading) how.before_reading();
-    return std::make_unique<ExtentReader>(std::move(parts), root.list, root.stage, root.number,
-                                          root.turns);
+    return std::make_unique<PlanReader>(std::move(parts), root.list, root.stage, root.number,
+                                        root.turns);
   });
 }
 
@@ -290,7 +289,7 @@ TEST_F(ScatteredRoots, HearFromARootThatReadsByAnotherIndexItself) {
     expect_all_right([&](int rank) {
       ExtentReading how = plain();
       if (rank != liar) return how;
-      how.lie = [](std::unique_ptr<RecordIndex> index) {
+      how.lie = [](std::unique_ptr<lmdb::RecordIndex> index) {
         return std::make_unique<LyingIndex>(std::move(index), 5, LyingIndex::Lie::wrong_records);
       };
       return how;

@@ -1,5 +1,5 @@
 // Guesses of pages, against layouts that are known, and the touching itself.
-#include "read/speculation.hpp"
+#include "read/walk/speculation.hpp"
 
 #include <gtest/gtest.h>
 

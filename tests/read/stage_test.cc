@@ -11,7 +11,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
-#include "read/walk_reader.hpp"
+#include "read/walk/walk_reader.hpp"
 #include "read/window_reader.hpp"
 #include "tests/support/counting_source.hpp"
 

@@ -28,7 +28,7 @@ void LeafIndex::check_range(std::uint64_t first, std::uint64_t count) const {
               {}, {.file = store_.facts().file});
 }
 
-void LeafIndex::extents(std::uint64_t first, std::uint64_t count, std::vector<Extent>& out) {
+void LeafIndex::extents(std::uint64_t first, std::uint64_t count, std::vector<FileExtent>& out) {
   check_range(first, count);
   if (count == 0) return;
   const std::uint64_t size = store_.facts().page_size;
@@ -97,7 +97,7 @@ void LeafIndex::check_run(const LeafPosition& at, unsigned slot, const Node& nod
 }
 
 /// Errors name the key.
-std::span<const std::byte> LeafIndex::value_of(const Node& node, const ExtentBytes& bytes) const {
+std::span<const std::byte> LeafIndex::value_of(const Node& node, const FileBytes& bytes) const {
   if (!node.is_overflow()) return node.data;
   try {
     return run_value(node, bytes);
@@ -108,11 +108,11 @@ std::span<const std::byte> LeafIndex::value_of(const Node& node, const ExtentByt
   }
 }
 
-std::span<const std::byte> LeafIndex::run_value(const Node& node, const ExtentBytes& bytes) const {
+std::span<const std::byte> LeafIndex::run_value(const Node& node, const FileBytes& bytes) const {
   const std::uint64_t size = store_.facts().page_size;
   const PageNumber first = node.overflow_page();
   const std::uint64_t pages = overflow_pages(node.value_size, store_.facts().page_size);
-  const auto run = bytes.at(first * size, pages * size);
+  const auto run = bytes.at(0, first * size, pages * size);
   fetch_a_later_header(run);
   const PageHeader header = decode_page_header(run);
   // The leaf and the index agree on the run, so it is the run that is damaged.
@@ -141,7 +141,7 @@ void LeafIndex::refuse_nested(const LeafPosition& at, std::uint64_t sample,
 }
 
 void LeafIndex::unpack_leaf(const LeafPosition& at, const Page& page, std::uint64_t first,
-                            std::uint64_t end, const ExtentBytes& bytes,
+                            std::uint64_t end, const FileBytes& bytes,
                             const RecordSink& sink) const {
   for (std::uint64_t sample = first; sample < end; ++sample) {
     const auto slot = static_cast<unsigned>(sample - at.first);
@@ -152,7 +152,7 @@ void LeafIndex::unpack_leaf(const LeafPosition& at, const Page& page, std::uint6
   }
 }
 
-void LeafIndex::unpack(std::uint64_t first, std::uint64_t count, const ExtentBytes& bytes,
+void LeafIndex::unpack(std::uint64_t first, std::uint64_t count, const FileBytes& bytes,
                        const RecordSink& sink) {
   check_range(first, count);
   if (count == 0) return;
@@ -160,7 +160,8 @@ void LeafIndex::unpack(std::uint64_t first, std::uint64_t count, const ExtentByt
   std::span<const std::byte> last_key;
   bool has_last_key = false;
   for (LeafPosition at = store_.find(first);; store_.advance(at)) {
-    const auto page_bytes = bytes.at(at.page * store_.facts().page_size, store_.facts().page_size);
+    const auto page_bytes =
+        bytes.at(0, at.page * store_.facts().page_size, store_.facts().page_size);
     check_header(at, page_bytes);
     const Page page(page_bytes, at.page, store_.explainer());
     if (!store_.touched(at)) {

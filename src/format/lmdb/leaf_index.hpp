@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "format/lmdb/leaf_store.hpp"
-#include "format/record_index.hpp"
+#include "format/lmdb/record_index.hpp"
 
 namespace forebay::lmdb {
 
@@ -28,8 +28,8 @@ class LeafIndex final : public RecordIndex {
       : store_(std::move(producer), std::move(facts), explainer, std::move(memory)) {}
 
   std::uint64_t entries() const override { return store_.facts().entries; }
-  void extents(std::uint64_t first, std::uint64_t count, std::vector<Extent>& out) override;
-  void unpack(std::uint64_t first, std::uint64_t count, const ExtentBytes& bytes,
+  void extents(std::uint64_t first, std::uint64_t count, std::vector<FileExtent>& out) override;
+  void unpack(std::uint64_t first, std::uint64_t count, const FileBytes& bytes,
               const RecordSink& sink) override;
   bool give_up() override { return store_.give_up(); }
   /// Memory in use: the filled part of the shared memory (counted once, whoever filled it), and the
@@ -44,9 +44,9 @@ class LeafIndex final : public RecordIndex {
   void check_first_touch(const LeafPosition& at, const Page& page) const;
   void check_run(const LeafPosition& at, unsigned slot, const Node& node) const;
   void unpack_leaf(const LeafPosition& at, const Page& page, std::uint64_t first, std::uint64_t end,
-                   const ExtentBytes& bytes, const RecordSink& sink) const;
-  std::span<const std::byte> value_of(const Node& node, const ExtentBytes& bytes) const;
-  std::span<const std::byte> run_value(const Node& node, const ExtentBytes& bytes) const;
+                   const FileBytes& bytes, const RecordSink& sink) const;
+  std::span<const std::byte> value_of(const Node& node, const FileBytes& bytes) const;
+  std::span<const std::byte> run_value(const Node& node, const FileBytes& bytes) const;
   [[noreturn]] void refuse_nested(const LeafPosition& at, std::uint64_t sample,
                                   const Node& node) const;
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "forebay/error.hpp"
-#include "format/convention/database_set.hpp"
+#include "format/convention/convention_set.hpp"
 #include "tests/support/lmdb_records.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -22,11 +22,25 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-DatabaseSet open(const std::string& path, ConventionName name = ConventionName::automatic,
-                 KeyOrder order = KeyOrder::key) {
-  return DatabaseSet(path, {.engine = Engine::pread,
-                            .hold = false,
-                            .convention = {.convention = name, .order_by = order}});
+FormatOptions how(ConventionName name, KeyOrder order) {
+  FormatOptions options;
+  options.hold = false;
+  options.convention = name;
+  options.order_by = order;
+  return options;
+}
+
+/// Whether opening finds nothing to map.
+bool needs_no_map(const std::string& path) {
+  const auto data = open_data_set(path, how(ConventionName::automatic, KeyOrder::key));
+  return dynamic_cast<const lmdb::LmdbSet*>(data.get()) != nullptr;
+}
+
+/// By its convention, also where it needs no map.
+std::unique_ptr<ConventionSet> open(const std::string& path,
+                                    ConventionName name = ConventionName::automatic,
+                                    KeyOrder order = KeyOrder::key) {
+  return open_by_convention(path, how(name, order));
 }
 
 Error refusal(const std::string& path, ConventionName name = ConventionName::automatic,
@@ -42,13 +56,14 @@ Error refusal(const std::string& path, ConventionName name = ConventionName::aut
 }
 
 /// The keys that the parts of all samples come from: liblmdb's cursor says which record is which.
-std::vector<std::vector<std::string>> keys_of(const DatabaseSet& set) {
+std::vector<std::vector<std::string>> keys_of(const ConventionSet& set) {
   std::vector<std::string> keys;
-  for (std::size_t d = 0; d < set.size(); ++d) {
-    const std::string& path = set.database(d).path();
-    for (const OracleRecord& record : test::read_with_liblmdb(path)) keys.push_back(record.key);
+  for (const DatabaseNote& database : set.convention().databases()) {
+    for (const OracleRecord& record : test::read_with_liblmdb(database.path)) {
+      keys.push_back(record.key);
+    }
   }
-  std::vector<std::vector<std::string>> samples(set.samples());
+  std::vector<std::vector<std::string>> samples(set.facts().entries);
   for (const Convention::Part& part : set.convention().parts()) {
     EXPECT_EQ(part.records.samples(), samples.size());
     for (std::uint64_t i = 0; i < samples.size(); ++i) {
@@ -58,7 +73,7 @@ std::vector<std::vector<std::string>> keys_of(const DatabaseSet& set) {
   return samples;
 }
 
-std::vector<std::string> first_parts(const DatabaseSet& set) {
+std::vector<std::string> first_parts(const ConventionSet& set) {
   std::vector<std::string> keys;
   for (const auto& sample : keys_of(set)) keys.push_back(sample[0]);
   return keys;
@@ -72,11 +87,12 @@ TEST(Convention, APlainDatabaseNeedsNoMap) {
   TemporaryFolder folder;
   const std::string path = folder.file("d");
   write_records(path, {{"00000000_a/b 1.jpg", "x"}, {"00000001_c", ""}, {"zebra", "y"}});
-  EXPECT_TRUE(needs_no_map(path, {}));
-  const DatabaseSet set = open(path);
-  EXPECT_TRUE(set.plain());
-  EXPECT_EQ(set.fingerprint().text, set.database(0).fingerprint().text);
-  EXPECT_THAT(first_parts(set), ElementsAre("00000000_a/b 1.jpg", "00000001_c", "zebra"));
+  EXPECT_TRUE(needs_no_map(path));
+  const auto set = open(path);
+  EXPECT_TRUE(set->convention().parts()[0].records.is_plain(3));
+  EXPECT_EQ(open_data_set(path, {})->facts().fingerprint,
+            lmdb::Database::open(path, Engine::pread).fingerprint().text);
+  EXPECT_THAT(first_parts(*set), ElementsAre("00000000_a/b 1.jpg", "00000001_c", "zebra"));
 }
 
 TEST(Convention, HashesAndClassNamesAreNoParts) {
@@ -84,8 +100,7 @@ TEST(Convention, HashesAndClassNamesAreNoParts) {
   write_records(folder.file("hashes"), {{"0a1", "x"}, {"0b1", "y"}, {"fe1", "z"}});
   write_records(folder.file("classes"), {{"train-001", "x"}, {"train-002", "y"}, {"val-001", "z"}});
   for (const std::string name : {"hashes", "classes"}) {
-    EXPECT_TRUE(open(folder.file(name)).plain()) << name;
-    EXPECT_TRUE(needs_no_map(folder.file(name), {})) << name;
+    EXPECT_TRUE(needs_no_map(folder.file(name))) << name;
   }
 }
 
@@ -102,15 +117,16 @@ TEST(Convention, MetadataAreNoSamplesWhereverTheyLie) {
       std::vector<OracleRecord> records = {{key, value}};
       for (int i = 8; i < 11; ++i) records.push_back({prefix + std::to_string(i), "v"});
       write_records(path, records);
-      const DatabaseSet set = open(path);
-      EXPECT_THAT(first_parts(set), ElementsAre(prefix + "10", prefix + "8", prefix + "9"));
-      EXPECT_FALSE(needs_no_map(path, {}));
-      EXPECT_EQ(set.convention().databases()[0].metadata.size(), 1U);
-      EXPECT_NE(set.fingerprint().text, set.database(0).fingerprint().text);
-      EXPECT_THAT(first_parts(open(path, ConventionName::automatic, KeyOrder::number)),
+      const auto set = open(path);
+      EXPECT_THAT(first_parts(*set), ElementsAre(prefix + "10", prefix + "8", prefix + "9"));
+      EXPECT_FALSE(needs_no_map(path));
+      EXPECT_EQ(set->convention().databases()[0].metadata.size(), 1U);
+      EXPECT_NE(set->facts().fingerprint,
+                lmdb::Database::open(path, Engine::pread).fingerprint().text);
+      EXPECT_THAT(first_parts(*open(path, ConventionName::automatic, KeyOrder::number)),
                   ElementsAre(prefix + "8", prefix + "9", prefix + "10"));
-      EXPECT_EQ(open(path, ConventionName::plain).samples(), 4U) << "as asked for";
-      EXPECT_TRUE(open(path, ConventionName::plain).plain());
+      EXPECT_EQ(open(path, ConventionName::plain)->facts().entries, 4U) << "as asked for";
+      EXPECT_TRUE(open(path, ConventionName::plain)->convention().parts()[0].records.is_plain(4));
     }
   }
 }
@@ -126,7 +142,7 @@ TEST(Convention, SeveralMetadataAmongManyRecordsAreLeftOut) {
   }
   write_records(path, records);
   std::ranges::sort(keys);
-  EXPECT_EQ(first_parts(open(path)), keys);
+  EXPECT_EQ(first_parts(*open(path)), keys);
 }
 
 TEST(Convention, ACounterInAnyFormIsCheckedAndItsErrorHasBothNumbers) {
@@ -153,13 +169,13 @@ TEST(Convention, ACounterInAnyFormIsCheckedAndItsErrorHasBothNumbers) {
       for (std::uint64_t i = 0; i < count; ++i) records.push_back({numbered("k", i, 5), ""});
       write_records(path, records);
       if (count == 300) {
-        EXPECT_EQ(open(path).samples(), 300U) << testing::PrintToString(form);
+        EXPECT_EQ(open(path)->facts().entries, 300U) << testing::PrintToString(form);
       } else {
         const Error error = refusal(path);
         EXPECT_EQ(error.kind(), ErrorKind::corrupt);
         EXPECT_THAT(error.what(), AllOf(HasSubstr("300"), HasSubstr("299"), HasSubstr("__len__")));
       }
-      EXPECT_EQ(open(path, ConventionName::plain).samples(), count + 1);
+      EXPECT_EQ(open(path, ConventionName::plain)->facts().entries, count + 1);
     }
   }
 }
@@ -173,7 +189,7 @@ TEST(Convention, WhatIsNoCountIsNotChecked) {
         std::string("many"), std::string(), std::string(100, '9'), std::string("-3")}) {
     const std::string path = folder.file(std::to_string(number++));
     write_records(path, {{"length", value}, {"a", ""}, {"b", ""}});
-    EXPECT_EQ(open(path).samples(), 2U) << testing::PrintToString(value);
+    EXPECT_EQ(open(path)->facts().entries, 2U) << testing::PrintToString(value);
   }
 }
 
@@ -187,15 +203,15 @@ TEST(Convention, ImagesAndLabelsAreOneSample) {
         std::vector<OracleRecord> records = test::grouped_records(120, first, width);
         if (counted) records.push_back({"num-samples", "120"});
         write_records(path, records);
-        const DatabaseSet set = open(path);
-        EXPECT_THAT(set.convention().part_names(), ElementsAre("image", "label"));
-        const auto keys = keys_of(set);
+        const auto set = open(path);
+        EXPECT_THAT(set->convention().part_names(), ElementsAre("image", "label"));
+        const auto keys = keys_of(*set);
         ASSERT_EQ(keys.size(), 120U);
         for (std::uint64_t i = 0; i < 120; ++i) {
           EXPECT_THAT(keys[i], ElementsAre(numbered("image-", first + i, width),
                                            numbered("label-", first + i, width)));
         }
-        EXPECT_THAT(set.convention().databases()[0].why, HasSubstr("image-"));
+        EXPECT_THAT(set->convention().databases()[0].why, HasSubstr("image-"));
       }
     }
   }
@@ -211,11 +227,11 @@ TEST(Convention, PaddedGroupsAreFoundWithoutLookingAtAllKeys) {
     }
   }
   write_records(path, records);
-  const DatabaseSet set = open(path);
-  EXPECT_EQ(set.samples(), 9000U);
-  EXPECT_LT(set.database(0).pages().counters().pages, 100U);
-  EXPECT_LT(set.convention().memory_bytes(), 100U);
-  EXPECT_THAT(keys_of(set).back(), ElementsAre("gt-000009000", "image-000009000", "wh-000009000"));
+  const auto set = open(path);
+  EXPECT_EQ(set->facts().entries, 9000U);
+  EXPECT_LT(set->counters().pages_visited, 100U);
+  EXPECT_LT(set->convention().memory_bytes(), 100U);
+  EXPECT_THAT(keys_of(*set).back(), ElementsAre("gt-000009000", "image-000009000", "wh-000009000"));
 }
 
 TEST(Convention, AMissingPartnerIsNamed) {
@@ -235,7 +251,7 @@ TEST(Convention, AMissingPartnerIsNamed) {
         EXPECT_EQ(error.kind(), ErrorKind::corrupt);
         EXPECT_THAT(error.what(), AllOf(HasSubstr(numbered(prefix, gone, width)),
                                         HasSubstr(numbered(other, gone, width))));
-        EXPECT_EQ(open(path, ConventionName::plain).samples(), 79U);
+        EXPECT_EQ(open(path, ConventionName::plain)->facts().entries, 79U);
       }
     }
   }
@@ -249,7 +265,7 @@ TEST(Convention, NumbersMayHaveGapsAndTwoWidthsOfOneNumberAreRefused) {
                                       {"label-1", "d"},
                                       {"label-12", "e"},
                                       {"label-9", "f"}});
-  EXPECT_THAT(keys_of(open(folder.file("gaps"))),
+  EXPECT_THAT(keys_of(*open(folder.file("gaps"))),
               ElementsAre(ElementsAre("image-1", "label-1"), ElementsAre("image-9", "label-9"),
                           ElementsAre("image-12", "label-12")));
   write_records(folder.file("twice"),
@@ -289,10 +305,10 @@ TEST(Convention, UnpaddedNumbersAreOrderedAsAskedFor) {
   write_records(path, records);
   std::vector<std::string> by_bytes = by_number;
   std::ranges::sort(by_bytes);
-  EXPECT_EQ(first_parts(open(path)), by_bytes);
-  const DatabaseSet set = open(path, ConventionName::automatic, KeyOrder::number);
-  EXPECT_EQ(first_parts(set), by_number);
-  EXPECT_FALSE(set.plain());
+  EXPECT_EQ(first_parts(*open(path)), by_bytes);
+  const auto set = open(path, ConventionName::automatic, KeyOrder::number);
+  EXPECT_EQ(first_parts(*set), by_number);
+  EXPECT_FALSE(set->convention().parts()[0].records.is_plain(set->facts().entries));
   write_records(path, {{"name", ""}});
   EXPECT_THAT(refusal(path, ConventionName::automatic, KeyOrder::number).what(), HasSubstr("name"));
 }
@@ -312,18 +328,18 @@ class List : public testing::Test {
 
 TEST_F(List, SamplesComeInTheOrderOfItsLines) {
   list("a/0003.png (480,480,3) 1\na/0001.png (480, 480,3) 1\r\na/0002.png (12,13) 9\n\n");
-  const DatabaseSet set = open(path_);
-  EXPECT_THAT(first_parts(set), ElementsAre("a/0003", "a/0001", "a/0002"));
-  EXPECT_EQ(set.convention().databases()[0].convention, ConventionName::meta_info);
-  EXPECT_FALSE(needs_no_map(path_, {}));
-  EXPECT_THAT(first_parts(open(path_, ConventionName::plain)),
+  const auto set = open(path_);
+  EXPECT_THAT(first_parts(*set), ElementsAre("a/0003", "a/0001", "a/0002"));
+  EXPECT_EQ(set->convention().databases()[0].convention, ConventionName::meta_info);
+  EXPECT_FALSE(needs_no_map(path_));
+  EXPECT_THAT(first_parts(*open(path_, ConventionName::plain)),
               ElementsAre("a/0001", "a/0002", "a/0003"));
 }
 
 TEST_F(List, ExtensionsMayBelongToKeys) {
   write_records(folder_.file("y"), {{"1.png", ""}, {"2.png", ""}});
   write_text(folder_.file("y/meta_info.txt"), "2.png (1,1,3) 1\n1.png (1,1,3) 1\n");
-  EXPECT_THAT(first_parts(open(folder_.file("y"))), ElementsAre("2.png", "1.png"));
+  EXPECT_THAT(first_parts(*open(folder_.file("y"))), ElementsAre("2.png", "1.png"));
 }
 
 TEST_F(List, ContradictionsAreNamed) {
@@ -350,7 +366,7 @@ TEST_F(List, GarbageIsRefusedWithItsLine) {
     const Error error = refusal(path_);
     EXPECT_EQ(error.kind(), ErrorKind::corrupt) << garbage;
     EXPECT_THAT(error.what(), AllOf(HasSubstr("meta_info.txt"), HasSubstr("plain")));
-    EXPECT_EQ(open(path_, ConventionName::plain).samples(), 3U);
+    EXPECT_EQ(open(path_, ConventionName::plain)->facts().entries, 3U);
   }
 }
 
@@ -370,9 +386,9 @@ TEST(Databases, OneBehindTheOtherKeepTheirOrder) {
   write_text(dir + "part-1-lock", "");
   write_text(dir + "part-1.forebay", "");
   EXPECT_THAT(names(dir + "part-*"), ElementsAre("part-1", "part-10", "part-2"));
-  const DatabaseSet set = open(dir + "part-2," + dir + "part-1");
-  EXPECT_THAT(first_parts(set), ElementsAre("a", "b", "a", "b"));
-  EXPECT_THAT(set.convention().bounds(), ElementsAre(0, 2, 4));
+  const auto set = open(dir + "part-2," + dir + "part-1");
+  EXPECT_THAT(first_parts(*set), ElementsAre("a", "b", "a", "b"));
+  EXPECT_THAT(set->convention().bounds(), ElementsAre(0, 2, 4));
   EXPECT_EQ(refusal(dir + "nothing*").kind(), ErrorKind::not_found);
   EXPECT_EQ(refusal(dir + "part-1," + dir + "missing").kind(), ErrorKind::not_found);
 }
@@ -385,7 +401,7 @@ TEST(Databases, NamesAndCommasOfExistingFilesWin) {
   write_records(folder.file("n"), {{"k", "v"}}, "one,two");
   write_records(folder.file("n"), {{"k", "v"}}, "other");
   EXPECT_THAT(all_databases(folder.file("n#one,two")), ElementsAre(folder.file("n#one,two")));
-  EXPECT_EQ(open(folder.file("n*#other")).samples(), 1U);
+  EXPECT_EQ(open(folder.file("n*#other"))->facts().entries, 1U);
 }
 
 TEST(Databases, BesideEachOtherTheyAreOneSampleAKey) {
@@ -398,10 +414,10 @@ TEST(Databases, BesideEachOtherTheyAreOneSampleAKey) {
   write_records(folder.file("lq"), lq);
   write_records(folder.file("gt"), gt);
   const std::string text = "lq=" + folder.file("lq") + "&gt=" + folder.file("gt");
-  const DatabaseSet set = open(text);
-  EXPECT_THAT(set.convention().part_names(), ElementsAre("lq", "gt"));
-  for (const auto& sample : keys_of(set)) EXPECT_EQ(sample[0], sample[1]);
-  EXPECT_LT(set.database(0).pages().counters().pages, 20U) << "ends and counts say it";
+  const auto set = open(text);
+  EXPECT_THAT(set->convention().part_names(), ElementsAre("lq", "gt"));
+  for (const auto& sample : keys_of(*set)) EXPECT_EQ(sample[0], sample[1]);
+  EXPECT_LT(set->counters().pages_visited, 20U) << "ends and counts say it";
 
   write_records(folder.file("gt"), {{"only", ""}});
   EXPECT_THAT(refusal(text).what(), AllOf(HasSubstr("only"), HasSubstr("'lq'")));
@@ -414,7 +430,7 @@ TEST(Databases, AlignedListsMayBeOrderedDifferently) {
   write_records(folder.file("a"), {{"1", ""}, {"2", ""}, {"3", ""}});
   write_records(folder.file("b"), {{"1", ""}, {"2", ""}, {"3", ""}});
   write_text(folder.file("a/meta_info.txt"), "3.png (1,1) 1\n1.png (1,1) 1\n2.png (1,1) 1\n");
-  EXPECT_THAT(keys_of(open("x=" + folder.file("a") + "&y=" + folder.file("b"))),
+  EXPECT_THAT(keys_of(*open("x=" + folder.file("a") + "&y=" + folder.file("b"))),
               ElementsAre(ElementsAre("3", "3"), ElementsAre("1", "1"), ElementsAre("2", "2")));
   EXPECT_EQ(refusal("x=" + folder.file("a") + "&x=" + folder.file("b")).kind(), ErrorKind::usage);
   EXPECT_EQ(refusal("x=" + folder.file("a") + "&y=").kind(), ErrorKind::usage);
@@ -442,7 +458,7 @@ TEST(Convention, AnyNumbersInAnyOrderMakeTheSamplesThatTheyShouldMake) {
     if (random() % 2 == 0) records.push_back({"num-samples", std::to_string(count)});
     std::ranges::shuffle(records, random);
     write_records(folder.file("d"), records);
-    const auto keys = keys_of(open(folder.file("d"), ConventionName::grouped));
+    const auto keys = keys_of(*open(folder.file("d"), ConventionName::grouped));
     ASSERT_EQ(keys.size(), count);
     for (std::uint64_t i = 0; i < count; ++i) {
       for (std::size_t p = 0; p < parts; ++p) {

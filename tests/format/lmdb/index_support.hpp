@@ -44,16 +44,17 @@ class PlainReader final : public BulkReader {
 };
 
 /// The bytes of some extents, and none but these.
-class ReadExtents final : public ExtentBytes {
+class ReadExtents final : public FileBytes {
  public:
-  ReadExtents(const File& file, std::span<const Extent> extents) {
-    for (const Extent& extent : extents) {
+  ReadExtents(const File& file, std::span<const FileExtent> extents) {
+    for (const FileExtent& extent : extents) {
       std::vector<std::byte> bytes(extent.length);
       file.read(extent.offset, bytes);
       pieces_.emplace_back(extent, std::move(bytes));
     }
   }
-  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length) const override {
+  std::span<const std::byte> at(std::uint32_t, std::uint64_t offset,
+                                std::uint64_t length) const override {
     for (const auto& [extent, bytes] : pieces_) {
       if (offset >= extent.offset && offset - extent.offset <= extent.length &&
           length <= extent.length - (offset - extent.offset)) {
@@ -64,7 +65,7 @@ class ReadExtents final : public ExtentBytes {
   }
 
  private:
-  std::vector<std::pair<Extent, std::vector<std::byte>>> pieces_;
+  std::vector<std::pair<FileExtent, std::vector<std::byte>>> pieces_;
 };
 
 /// A leaf that owns what it names.
@@ -143,7 +144,7 @@ class OwnIndex {
 /// Locates, reads and unpacks. Throws what any of these throws.
 inline std::vector<OracleRecord> read_range(RecordIndex& index, const File& file,
                                             std::uint64_t first, std::uint64_t count) {
-  std::vector<Extent> extents;
+  std::vector<FileExtent> extents;
   index.extents(first, count, extents);
   const ReadExtents bytes(file, extents);
   std::vector<OracleRecord> records;

@@ -38,12 +38,12 @@ TEST_P(EveryDatabaseIndexed, SingleSamplesTakeTheirPagesOnly) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 100 && !expected_.empty(); ++i) {
     const std::uint64_t sample = random() % expected_.size();
-    std::vector<Extent> extents;
+    std::vector<FileExtent> extents;
     index->extents(sample, 1, extents);
     ASSERT_LE(extents.size(), 2U);
     EXPECT_EQ(extents[0].length, database.page_size());
     std::uint64_t bytes = 0;
-    for (const Extent& extent : extents) {
+    for (const FileExtent& extent : extents) {
       EXPECT_EQ(extent.offset % database.page_size(), 0U);
       bytes += extent.length;
     }
@@ -101,7 +101,7 @@ TEST_F(SmallRecords, OnlyTheSegmentsThatAreNeededAreExpanded) {
 
 TEST_F(SmallRecords, RangesThatLeaveTheSamplesAreRefused) {
   OwnIndex index(database_, known(leaves_));
-  std::vector<Extent> extents;
+  std::vector<FileExtent> extents;
   EXPECT_THROW(index->extents(600, 1, extents), Error);
   EXPECT_THROW(index->extents(1, ~std::uint64_t{0}, extents), Error);
   index->extents(600, 0, extents);
@@ -140,7 +140,7 @@ TEST_F(SmallRecords, ASegmentThatNobodyFinishesIsWaitedForOnlySoLong) {
                   {.bytes = bytes, .patience = std::chrono::milliseconds(30)});
   const std::uint32_t busy = 1;
   std::memcpy(bytes.data() + 64, &busy, sizeof busy);
-  std::vector<Extent> extents;
+  std::vector<FileExtent> extents;
   try {
     index.extents(0, 1, extents);
     ADD_FAILURE() << "nothing was thrown";

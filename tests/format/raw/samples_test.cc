@@ -116,17 +116,17 @@ TEST(OpenSamples, AFileThatAListLacksIsNamed) {
   const Error error = error_from([&] { recognise_files(folder.file("a") + "," + missing); });
   EXPECT_EQ(error.kind(), ErrorKind::not_found);
   EXPECT_EQ(error.where().file, missing);
-  EXPECT_EQ(recognise_files(missing + "," + missing), "") << "perhaps the name of one";
+  EXPECT_EQ(recognise_files(missing + "," + missing), "lmdb") << "perhaps the name of one";
 }
 
-TEST(OpenSamples, UnknownFilesAreRefusedWithAdvice) {
+TEST(OpenSamples, UnknownFilesAreRefusedAsTheLastFormatThatIsTried) {
   const TemporaryFolder folder;
   write_bytes(folder.file("b"), counting_bytes(30));
-  EXPECT_EQ(recognise_files(folder.file("b")), "");
-  EXPECT_EQ(recognise_files(folder.path()), "");
-  EXPECT_EQ(recognise_files(folder.file("nothing")), "");
+  EXPECT_EQ(recognise_files(folder.file("b")), "lmdb");
+  EXPECT_EQ(recognise_files(folder.path()), "lmdb");
+  EXPECT_EQ(recognise_files(folder.file("nothing")), "lmdb");
   const Error error = error_from([&] { open_data_set(folder.file("b"), {}); });
-  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_THAT(error.what(), HasSubstr("--format raw"));
 }
 

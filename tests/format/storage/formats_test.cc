@@ -105,7 +105,7 @@ TEST_F(Storage, WhatIsNotThereIsNotFound) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::not_found) << error.what();
     }
-    EXPECT_EQ(recognise_files(text), "");
+    EXPECT_EQ(recognise_files(text), "lmdb");
     EXPECT_THROW(open_data_set(text, {}), Error);
   }
   EXPECT_THROW(lmdb::resolve_dataset_path("nobody:///x"), Error);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "forebay/error.hpp"
-#include "format/record_index.hpp"
+#include "format/lmdb/record_index.hpp"
 
 namespace forebay::lmdb {
 namespace {

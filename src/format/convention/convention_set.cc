@@ -1,0 +1,374 @@
+#include "format/convention/convention_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/log.hpp"
+#include "format/convention/key_words.hpp"
+#include "storage/shifted_reader.hpp"
+
+namespace forebay::convention {
+
+ConventionSet::ConventionSet(std::string path,
+                             std::vector<std::unique_ptr<lmdb::LmdbSet>> databases,
+                             Convention convention, KeyOrder order_by)
+    : DataSet(std::move(path), "lmdb",
+              [&] {
+                DataFiles files;
+                for (const auto& database : databases) files.push_back(database->files()[0]);
+                return files;
+              }()),
+      databases_(std::move(databases)),
+      convention_(std::move(convention)),
+      order_by_(order_by) {
+  for (const DatabaseNote& note : convention_.databases()) {
+    first_records_.push_back(note.first_record);
+  }
+  facts_.entries = convention_.samples();
+  facts_.parts = convention_.part_names();
+  const std::size_t parts = convention_.parts().size();
+  facts_.stored.assign(parts, {.how = "leaves and overflow pages", .in_place = true});
+  facts_.named = facts_.keys_in_bytes = true;
+  facts_.value_bytes = stored_bytes();
+  if (convention_.has_parts()) {
+    // What is put together lies behind what it was made of.
+    facts_.values = DataSetFacts::Values::in_parts;
+    facts_.parts_stay = true;
+    facts_.value_bytes *= 2;
+  }
+  facts_.sample_bytes = facts_.entries > 0 ? stored_bytes() / facts_.entries : 0;
+  const std::vector<std::uint64_t> bounds = convention_.bounds();
+  for (std::size_t i = 1; i < bounds.size(); ++i) {
+    facts_.of_files.push_back(bounds[i] - bounds[i - 1]);
+  }
+  for (const auto& database : databases_) {
+    if (!facts_.fingerprint.empty()) facts_.fingerprint += ";";
+    facts_.fingerprint += database->facts().fingerprint;
+  }
+  facts_.fingerprint += convention_.fingerprint();
+}
+
+namespace {
+
+/// The bytes of one file, as the only one of a database.
+class BytesOfFile final : public FileBytes {
+ public:
+  BytesOfFile(const FileBytes& all, std::uint32_t file) : all_(all), file_(file) {}
+  std::span<const std::byte> at(std::uint32_t, std::uint64_t offset,
+                                std::uint64_t length) const override {
+    return all_.at(file_, offset, length);
+  }
+
+ private:
+  const FileBytes& all_;
+  std::uint32_t file_;
+};
+
+}  // namespace
+
+/// A plan a database, and which record of it is which part of which sample.
+class ConventionPlan final : public Plan {
+ public:
+  ConventionPlan(const ConventionSet& data, std::span<const IdRun> runs)
+      : Plan(count_of(runs)), data_(data), of_(data.databases_.size()) {
+    const auto parts = data.convention_.parts();
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      std::size_t position = 0;
+      for (const IdRun& run : runs) {
+        if (part == 0) ids_.push_back({run, position});
+        parts[part].records.for_each_run(run.first, run.count,
+                                         [&](std::uint64_t record, std::uint64_t count) {
+                                           add(part, position, record, count);
+                                           position += count;
+                                         });
+      }
+    }
+    for (std::uint32_t d = 0; d < of_.size(); ++d) {
+      if (!of_[d].runs.empty()) of_[d].plan = data.databases_[d]->plan_runs(of_[d].runs);
+    }
+  }
+
+  std::size_t units() const override { return 0; }
+  void decode(std::size_t, const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {}
+
+  std::span<const std::byte> part(std::size_t position, std::size_t part, const FileBytes& bytes,
+                                  std::span<const std::byte> scratch) const override {
+    return with_record(position, part, [&](const Plan& plan, std::size_t at, std::uint32_t file) {
+      return plan.part(at, 0, BytesOfFile(bytes, file), scratch);
+    });
+  }
+  std::span<const std::byte> key(std::size_t position, const FileBytes& bytes) const override {
+    const auto key =
+        with_record(position, 0, [&](const Plan& plan, std::size_t at, std::uint32_t file) {
+          return plan.key(at, BytesOfFile(bytes, file));
+        });
+    return key.subspan(std::min(data_.convention_.parts()[0].prefix.size(), key.size()));
+  }
+  void unpack(std::size_t parts, const FileBytes& bytes, std::span<const std::byte> scratch,
+              const FoundSink& sink) const override;
+
+ private:
+  using Bytes = std::span<const std::byte>;
+
+  void find_extents() const override {
+    const std::scoped_lock lock(mutex_);
+    if (found_) return;
+    extents_.clear();
+    for (std::uint32_t d = 0; d < of_.size(); ++d) {
+      if (!of_[d].plan) continue;
+      for (FileExtent extent : of_[d].plan->extents()) {
+        extent.file = d;
+        extents_.push_back(extent);
+      }
+      named_ += of_[d].plan->named_extents();
+    }
+    found_ = true;
+  }
+
+  /// Records of a database that follow each other, as parts of samples that do so.
+  struct Stretch {
+    std::size_t at = 0;  ///< position in the database's plan
+    std::size_t count = 0;
+    std::size_t part = 0;
+    std::size_t position = 0;  ///< in this plan
+  };
+  struct OfDatabase {
+    std::vector<IdRun> runs;
+    std::vector<Stretch> stretches;
+    std::unique_ptr<const Plan> plan;
+  };
+
+  static std::size_t count_of(std::span<const IdRun> runs) {
+    std::uint64_t count = 0;
+    for (const IdRun& run : runs) count += run.count;
+    return count;
+  }
+
+  /// Records from `record` on are part `part` of samples from `position` on.
+  void add(std::size_t part, std::size_t position, std::uint64_t record, std::uint64_t left) {
+    const auto& first = data_.first_records_;
+    while (left > 0) {
+      const auto after = std::ranges::upper_bound(first, record);
+      const auto database = static_cast<std::size_t>(after - first.begin()) - 1;
+      const std::uint64_t inside = record - first[database];
+      const std::uint64_t here =
+          std::min(left, data_.convention_.databases()[database].records - inside);
+      OfDatabase& of = of_[database];
+      const std::size_t at =
+          of.stretches.empty() ? 0 : of.stretches.back().at + of.stretches.back().count;
+      of.runs.push_back({inside, here});
+      of.stretches.push_back({.at = at, .count = here, .part = part, .position = position});
+      record += here;
+      position += here;
+      left -= here;
+    }
+  }
+
+  template <typename Use>
+  Bytes with_record(std::size_t position, std::size_t part, const Use& use) const {
+    for (std::uint32_t d = 0; d < of_.size(); ++d) {
+      for (const Stretch& stretch : of_[d].stretches) {
+        if (stretch.part != part || position - stretch.position >= stretch.count) continue;
+        return use(*of_[d].plan, stretch.at + (position - stretch.position), d);
+      }
+    }
+    return {};
+  }
+
+  /// Calls use(position, part, key, value) for all records.
+  template <typename Use>
+  void for_each_record(const FileBytes& bytes, Use&& use) const {
+    for (std::uint32_t d = 0; d < of_.size(); ++d) {
+      if (!of_[d].plan) continue;
+      const BytesOfFile of_file(bytes, d);
+      auto stretch = of_[d].stretches.begin();
+      of_[d].plan->unpack(1, d == 0 ? bytes : of_file, {}, [&](const FoundSample& found) {
+        while (found.position >= stretch->at + stretch->count) ++stretch;
+        use(stretch->position + (found.position - stretch->at), stretch->part, found.key,
+            found.parts[0]);
+      });
+    }
+  }
+
+  Bytes common_key(std::size_t position, std::span<const Bytes> keys) const;
+  std::uint64_t id_at(std::size_t position) const {
+    const auto after = std::ranges::upper_bound(ids_, position, {}, &Positioned::position);
+    return (after - 1)->run.first + (position - (after - 1)->position);
+  }
+
+  struct Positioned {
+    IdRun run;
+    std::size_t position = 0;
+  };
+  const ConventionSet& data_;
+  std::vector<Positioned> ids_;
+  std::vector<OfDatabase> of_;
+  mutable std::mutex mutex_;  ///< of what extents() gives
+  mutable bool found_ = false;
+};
+
+void ConventionPlan::unpack(std::size_t, const FileBytes& bytes, std::span<const std::byte>,
+                            const FoundSink& sink) const {
+  if (!data_.convention_.has_parts()) {
+    return for_each_record(bytes, [&](std::size_t position, std::size_t, Bytes key, Bytes value) {
+      sink({.position = position, .key = key, .parts = {&value, 1}});
+    });
+  }
+  const std::size_t parts = data_.convention_.parts().size();
+  std::vector<Bytes> keys(size() * parts), values(size() * parts);
+  for_each_record(bytes, [&](std::size_t position, std::size_t part, Bytes key, Bytes value) {
+    keys[position * parts + part] = key;
+    values[position * parts + part] = value;
+  });
+  for (std::size_t i = 0; i < size(); ++i) {
+    sink({.position = i,
+          .key = common_key(i, std::span(keys).subspan(i * parts, parts)),
+          .parts = std::span(values).subspan(i * parts, parts)});
+  }
+}
+
+/// What follows the prefixes, which are checked, and is the same in all parts.
+ConventionPlan::Bytes ConventionPlan::common_key(std::size_t position,
+                                                 std::span<const Bytes> keys) const {
+  const auto parts = data_.convention_.parts();
+  const std::string_view first = key_text(keys[0]);
+  const std::size_t skipped = std::min(parts[0].prefix.size(), first.size());
+  const std::string_view rest = first.substr(skipped);
+  for (std::size_t p = 0; p < keys.size(); ++p) {
+    const std::string_view key = key_text(keys[p]);
+    const bool has_prefix = key.starts_with(parts[p].prefix);
+    const std::string_view mine = has_prefix ? key.substr(parts[p].prefix.size()) : key;
+    if (has_prefix && mine == rest) continue;
+    // Numbers may be padded differently.
+    const auto number = numbered_key(rest);
+    const auto my_number = numbered_key(mine);
+    if (has_prefix && !parts[p].prefix.empty() && number && my_number && number->prefix.empty() &&
+        my_number->prefix.empty() && number->number == my_number->number) {
+      continue;
+    }
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("the record has no partner {} in part '{}', where {} lies",
+                    shown_key(parts[p].prefix + std::string(rest)), parts[p].name, shown_key(key)),
+        "add or remove one of them",
+        {.file = data_.convention_.databases()[parts[p].first_database].path,
+         .sample = id_at(position),
+         .key = shown_key(first)});
+  }
+  return keys[0].subspan(skipped);
+}
+
+std::unique_ptr<const Plan> ConventionSet::plan_runs(std::span<const IdRun> runs) const {
+  for (const IdRun& run : runs) {
+    if (run.count > 0) require_ids(std::array{run.first, run.first + run.count - 1});
+  }
+  return std::make_unique<ConventionPlan>(*this, runs);
+}
+
+void ConventionSet::keys(const KeySink& sink) const {
+  const Convention::Part& part = convention_.parts()[0];
+  std::vector<std::string> keys;
+  for (const auto& database : databases_) {
+    database->keys(
+        [&](std::uint64_t, std::span<const std::byte> key) { keys.emplace_back(key_text(key)); });
+  }
+  std::uint64_t id = 0;
+  part.records.for_each_run(0, facts_.entries, [&](std::uint64_t record, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::string& key = keys[record + i];
+      sink(id++, key_bytes(std::string_view(key).substr(std::min(part.prefix.size(), key.size()))));
+    }
+  });
+}
+
+void ConventionSet::locate(Peers& peers, BulkReader& reader) {
+  for (std::uint32_t d = 0; d < databases_.size(); ++d) {
+    ShiftedReader shifted(reader, offset_in_whole({.file = d}));
+    databases_[d]->locate(peers, shifted);
+  }
+  if (peers.rank() != 0) return;
+  log(LogLevel::info, "{}: {} samples, {}: {}", facts_.path, facts_.entries, convention_.text(),
+      convention_.databases()[0].why);
+}
+
+bool ConventionSet::give_up_index(const Error& mismatch) const {
+  bool first = true;
+  for (const auto& database : databases_) {
+    const auto of_this = database->give_up();
+    if (!of_this) return false;
+    first = *of_this && first;
+  }
+  log(first ? LogLevel::warning : LogLevel::info,
+      "the index does not fit the data and is not used: {}", mismatch.what());
+  return true;
+}
+
+std::uint64_t ConventionSet::index_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& database : databases_) bytes += database->index_bytes();
+  return bytes;
+}
+
+std::uint64_t ConventionSet::used_index_bytes() const {
+  std::uint64_t bytes = convention_.memory_bytes();
+  for (const auto& database : databases_) bytes += database->used_index_bytes();
+  return bytes;
+}
+
+std::uint64_t ConventionSet::stored_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& database : databases_) bytes += database->stored_bytes();
+  return bytes;
+}
+
+std::string ConventionSet::describe() const {
+  return fmt::format("{}, {}", convention_.text(), databases_[0]->describe());
+}
+
+DecodeCounters ConventionSet::counters() const {
+  DecodeCounters all;
+  for (const auto& database : databases_) {
+    const DecodeCounters of_this = database->counters();
+    all.requests += of_this.requests;
+    all.bytes_requested += of_this.bytes_requested;
+    all.pages_visited += of_this.pages_visited;
+  }
+  return all;
+}
+
+std::string ConventionSet::info() const {
+  using Json = nlohmann::ordered_json;
+  Json databases = Json::array();
+  for (std::size_t d = 0; d < databases_.size(); ++d) {
+    const DatabaseNote& note = convention_.databases()[d];
+    Json metadata = Json::array();
+    for (const MetadataRecord& record : note.metadata) {
+      Json one{{"key", record.key}, {"value_bytes", record.value_bytes}, {"count", nullptr}};
+      if (!record.counts.empty()) one["count"] = record.counts[0];
+      metadata.push_back(std::move(one));
+    }
+    databases.push_back({{"path", note.path},
+                         {"records", note.records},
+                         {"stored_bytes", databases_[d]->stored_bytes()},
+                         {"convention", to_string(note.convention)},
+                         {"why", note.why},
+                         {"metadata", metadata}});
+  }
+  return Json{{"path", facts_.path},
+              {"format", "lmdb"},
+              {"entries", facts_.entries},
+              {"convention", to_string(convention_.databases()[0].convention)},
+              {"why", convention_.databases()[0].why},
+              {"order_by", to_string(order_by_)},
+              {"parts", facts_.parts},
+              {"databases", databases},
+              {"stored_bytes", stored_bytes()},
+              {"fingerprint", facts_.fingerprint}}
+      .dump();
+}
+
+}  // namespace forebay::convention

@@ -1,0 +1,75 @@
+// The row of LMDB in the registry: one database or several, and which records are samples.
+#include <optional>
+
+#include "format/convention/convention_set.hpp"
+#include "format/convention/database_list.hpp"
+
+namespace forebay::convention {
+namespace {
+
+lmdb::Database open_one(const std::string& path, const FormatOptions& options) {
+  return options.hold ? lmdb::Database::open(path, options.engine)
+                      : lmdb::Database::open_unheld(path, options.engine);
+}
+
+lmdb::LmdbSetOptions set_options(const FormatOptions& options) {
+  return {.locate = {.trust_sidecars = options.trust_sidecars,
+                     .may_cache = options.keeps,
+                     .patience = options.patience,
+                     .ask = options.ask},
+          .bulk = options.bulk,
+          .plain_asked = options.convention == ConventionName::plain};
+}
+
+ConventionOptions convention_of(const FormatOptions& options) {
+  return {.convention = options.convention, .order_by = options.order_by};
+}
+
+/// The only database that `text` names, where every record of it is a sample; else nothing.
+std::optional<lmdb::Database> open_plain(const std::string& text, const FormatOptions& options) {
+  const std::vector<PartDatabases> list = find_databases(text);
+  // A pattern may stand for a single database whose name only it tells.
+  if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return std::nullopt;
+  lmdb::Database database = open_one(text, options);
+  if (!is_plain(database, convention_of(options))) return std::nullopt;
+  return database;
+}
+
+std::unique_ptr<DataSet> open(const FormatRequest& request) {
+  auto database = open_plain(request.text, request.options);
+  if (!database) return open_by_convention(request.text, request.options);
+  return std::make_unique<lmdb::LmdbSet>(request.text, std::move(*database),
+                                         set_options(request.options));
+}
+
+}  // namespace
+
+std::unique_ptr<ConventionSet> open_by_convention(const std::string& text,
+                                                  const FormatOptions& options) {
+  const std::vector<PartDatabases> list = find_databases(text);
+  std::vector<std::unique_ptr<lmdb::LmdbSet>> sets;
+  std::vector<lmdb::Database*> databases;
+  for (const PartDatabases& part : list) {
+    for (const std::string& path : part.paths) {
+      sets.push_back(
+          std::make_unique<lmdb::LmdbSet>(path, open_one(path, options), set_options(options)));
+      databases.push_back(&sets.back()->database());
+    }
+  }
+  Convention convention = Convention::arrange(list, databases, convention_of(options));
+  auto data = std::make_unique<ConventionSet>(text, std::move(sets), std::move(convention),
+                                              options.order_by);
+  data->check_unchanged();
+  return data;
+}
+
+Format lmdb_format() {
+  return {.name = "lmdb",
+          .description = "LMDB databases: every record is a sample, or by a convention",
+          .recognise = [](const FirstFile&) { return true; },
+          .open = open,
+          .names_itself = true,
+          .located = true};
+}
+
+}  // namespace forebay::convention

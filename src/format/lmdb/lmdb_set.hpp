@@ -1,0 +1,65 @@
+// The records of one tree of LMDB as a DataSet: samples in key order, keys and values where they
+// lie in the pages that are read.
+//
+// Where records are is told by an index over leaves (leaf_index.hpp), which locate() makes together
+// with others, or the first plan alone. What an index has wrong is found when bytes are unpacked;
+// it is given up then, and the leaves are counted.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "format/lmdb/locate.hpp"
+#include "format/lmdb/record_plan.hpp"
+
+namespace forebay::lmdb {
+
+struct LmdbSetOptions {
+  LocateOptions locate;
+  BulkOptions bulk;          ///< of looks at leaves by this process alone
+  bool plain_asked = false;  ///< the user says that every record is a sample
+};
+
+class LmdbSet final : public DataSet {
+ public:
+  /// `path` as the user names it.
+  LmdbSet(std::string path, Database database, LmdbSetOptions options);
+
+  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override {
+    return plan_runs(runs_of(ids));
+  }
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
+  void keys(const KeySink& sink) const override;
+  void locate(Peers& peers, BulkReader& reader) override;
+  bool give_up_index(const Error& mismatch) const override;
+  std::uint64_t index_bytes() const override;
+  std::uint64_t used_index_bytes() const override;
+  std::uint64_t stored_bytes() const override { return database_->stored_bytes(); }
+  using DataSet::check_unchanged;
+  void check_unchanged(std::uint32_t file) const override;
+  std::string describe() const override;
+  std::string info() const override;
+  DecodeCounters counters() const override;
+
+  /// Plans by `index`, which somebody else has located, until it is given up.
+  void use_index(std::shared_ptr<RecordIndex> index);
+  /// Without a word in the log; nothing where there is no other way, else whether this process is
+  /// the first of its node to give up this index.
+  std::optional<bool> give_up() const;
+  /// For looks beside plans, by one thread: as long as nothing is planned.
+  Database& database() const { return *database_; }
+
+ private:
+  void make_index(Peers& peers, BulkReader& reader) const;
+
+  std::shared_ptr<Database> database_;
+  LmdbSetOptions options_;
+  mutable std::mutex mutex_;  ///< of what follows
+  mutable bool given_up_ = false;
+  mutable std::string how_;
+  mutable std::shared_ptr<LockedIndex> index_;
+  mutable std::uint64_t index_bytes_ = 0;
+};
+
+}  // namespace forebay::lmdb

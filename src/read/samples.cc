@@ -1,0 +1,288 @@
+#include "forebay/samples.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <numeric>
+
+#include "format/codec/codecs.hpp"
+#include "format/sample_reader.hpp"
+#include "read/data_access.hpp"
+#include "read/private_memory.hpp"
+#include "storage/page_cache.hpp"
+
+namespace forebay {
+namespace {
+
+// Read along rather than asked for apart.
+constexpr std::uint64_t kGapBytes = 4096;
+// Bytes that are in memory at a time while many samples are read.
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The positions of `ids`, in the order of ids: what lies together is read together.
+std::vector<std::size_t> in_order(std::span<const std::uint64_t> ids) {
+  std::vector<std::size_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), std::size_t{0});
+  if (!std::ranges::is_sorted(ids)) {
+    std::ranges::sort(positions, {}, [&](std::size_t at) { return std::pair(ids[at], at); });
+  }
+  return positions;
+}
+
+/// Rather than of the data set.
+bool of_a_sample(const Error& error) {
+  return error.kind() == ErrorKind::corrupt || error.kind() == ErrorKind::io;
+}
+
+/// The bytes of extents, each read when it is asked for: slow, but what fails is then the fault of
+/// the one sample that needs it. Keeps what it has read.
+class BytesOnDemand final : public FileBytes {
+ public:
+  explicit BytesOnDemand(const DataSet& data) : data_(data) {}
+  std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
+                                std::uint64_t length) const override {
+    read_.push_back(std::make_unique<std::byte[]>(length));
+    const std::span bytes(read_.back().get(), length);
+    data_.files()[file]->read(offset, bytes);
+    return bytes;
+  }
+
+ private:
+  const DataSet& data_;
+  mutable std::vector<std::unique_ptr<std::byte[]>> read_;
+};
+
+/// Some samples, and the memory that they lie in.
+struct Chunk {
+  PrivateMemory memory_of_reads, memory_of_values;
+  std::unique_ptr<const Plan> plan;
+  std::size_t of_each = 1;
+  std::vector<std::span<const std::byte>> keys, parts;  ///< by position
+};
+
+}  // namespace
+
+/// What stands behind Samples.
+class SampleStore {
+ public:
+  SampleStore(std::unique_ptr<DataSet> data, CodecOptions codec)
+      : data_(std::move(data)), codec_options_(std::move(codec)) {
+    expect_reads(*data_->whole(), Reads::forward);  // they may be asked for one after the other
+    for (const auto& file : data_->files()) maps_.push_back(file->map());
+    const bool whole = std::ranges::none_of(maps_, [](const auto& map) { return map.empty(); });
+    if (!whole || data_->facts().values == DataSetFacts::Values::in_scratch) maps_.clear();
+  }
+
+  const DataSet& data() const { return *data_; }
+  const DataSetFacts& facts() const { return data_->facts(); }
+
+  /// `ids` exist.
+  void read(std::span<const std::uint64_t> ids, const Samples::Sink& sink) const {
+    const std::vector<std::size_t> order = in_order(ids);
+    const std::uint64_t bytes = std::max<std::uint64_t>(1, facts().sample_bytes);
+    const std::size_t step = std::max<std::uint64_t>(1, kReadAtOnce / bytes);
+    for (std::size_t at = 0; at < order.size(); at += step) {
+      read_some(ids, std::span(order).subspan(at, std::min(step, order.size() - at)), sink);
+    }
+  }
+
+  /// Made at the first call.
+  const Codec& codec() const {
+    const std::scoped_lock lock(codec_mutex_);
+    if (!codec_) codec_ = tell_codec();
+    return *codec_;
+  }
+
+  /// `error` with its place: which of `ids` it is about tells a look at them one by one.
+  Error placed(const Error& error, std::span<const std::uint64_t> ids) const;
+
+ private:
+  void read_some(std::span<const std::uint64_t> ids, std::span<const std::size_t> positions,
+                 const Samples::Sink& sink) const;
+  std::size_t parts_of_each() const {
+    const bool several = facts().values == DataSetFacts::Values::in_parts;
+    return several ? facts().part_count() : kPartsInPlace;
+  }
+  void bring(std::span<const IdRun> runs, Chunk& chunk) const;
+  void fetch(const Chunk& chunk, std::span<const PlacedExtent> reads,
+             std::span<std::byte> memory) const;
+  void find(Chunk& chunk, const FileBytes& bytes) const;
+  std::shared_ptr<const Codec> tell_codec() const;
+
+  std::unique_ptr<DataSet> data_;
+  CodecOptions codec_options_;
+  /// Of all files, where samples are used where they are mapped.
+  std::vector<std::span<const std::byte>> maps_;
+  mutable std::mutex codec_mutex_;
+  mutable std::shared_ptr<const Codec> codec_;
+};
+
+/// Each sample once, however often it is asked for.
+void SampleStore::read_some(std::span<const std::uint64_t> ids,
+                            std::span<const std::size_t> positions,
+                            const Samples::Sink& sink) const {
+  std::vector<std::uint64_t> wanted;
+  wanted.reserve(positions.size());
+  for (const std::size_t position : positions) {
+    if (wanted.empty() || wanted.back() != ids[position]) wanted.push_back(ids[position]);
+  }
+  const std::vector<IdRun> runs = runs_of(wanted);
+  Chunk chunk{.of_each = parts_of_each()};
+  try {
+    bring(runs, chunk);
+  } catch (const IndexMismatch& mismatch) {
+    data_->check_unchanged();  // a writer at work would explain it as well
+    if (!data_->give_up_index(mismatch)) throw;
+    chunk = {.of_each = parts_of_each()};
+    bring(runs, chunk);
+  }
+  std::size_t next = 0;
+  std::vector<std::byte> whole;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto parts = std::span(chunk.parts).subspan(i * chunk.of_each, chunk.of_each);
+    std::span<const std::byte> value;
+    if (facts().values != DataSetFacts::Values::in_parts) {
+      value = value_in_place(facts(), parts);
+    } else {
+      whole.resize(value_bytes(facts(), parts));
+      write_value(facts(), parts, whole);
+      value = whole;
+    }
+    for (; next < positions.size() && ids[positions[next]] == wanted[i]; ++next) {
+      sink({.position = positions[next], .id = wanted[i], .key = chunk.keys[i], .value = value});
+    }
+  }
+}
+
+void SampleStore::bring(std::span<const IdRun> runs, Chunk& chunk) const {
+  chunk.plan = data_->plan_runs(runs);
+  if (!maps_.empty()) {
+    find(chunk, MappedFileBytes(maps_));
+    return data_->check_unchanged();
+  }
+  const auto reads = place_extents(chunk.plan->extents(), kGapBytes);
+  const auto memory = chunk.memory_of_reads.get(bytes_of(reads));
+  fetch(chunk, reads, memory);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const std::uint32_t file = reads[i].extent.file;
+    if (i == 0 || reads[i - 1].extent.file != file) data_->check_unchanged(file);
+  }
+  find(chunk, PlacedBytes(reads, memory));
+}
+
+/// A read is of many samples: where it fails, they are asked for one by one, and the one that
+/// cannot be read says what it is called.
+void SampleStore::fetch(const Chunk& chunk, std::span<const PlacedExtent> reads,
+                        std::span<std::byte> memory) const {
+  try {
+    for (const PlacedExtent& read : reads) {
+      data_->files()[read.extent.file]->read(read.extent.offset,
+                                             memory.subspan(read.place, read.extent.length));
+    }
+  } catch (const Error&) {
+    if (chunk.plan->units() == 0) {
+      chunk.plan->unpack(chunk.of_each, BytesOnDemand(*data_), {}, [](const FoundSample&) {});
+    }
+    throw;
+  }
+}
+
+void SampleStore::find(Chunk& chunk, const FileBytes& bytes) const {
+  const auto scratch = chunk.memory_of_values.get(chunk.plan->scratch_bytes());
+  chunk.plan->decode_all(bytes, scratch);
+  chunk.keys.resize(chunk.plan->size());
+  chunk.parts.resize(chunk.plan->size() * chunk.of_each);
+  chunk.plan->unpack(chunk.of_each, bytes, scratch, [&](const FoundSample& found) {
+    chunk.keys[found.position] = found.key;
+    for (std::size_t p = 0; p < chunk.of_each; ++p) {
+      chunk.parts[found.position * chunk.of_each + p] = found.parts[p];
+    }
+  });
+}
+
+Error SampleStore::placed(const Error& error, std::span<const std::uint64_t> ids) const {
+  const std::string& path = facts().path;
+  if (error.where().sample || !of_a_sample(error)) return error.within({.file = path});
+  if (ids.size() == 1) return error.within({.file = path, .sample = ids.front()});
+  for (const std::uint64_t id : ids) {
+    try {
+      read(std::span(&id, 1), [](const SampleView&) {});
+    } catch (const Error& of_one) {
+      if (of_a_sample(of_one)) return of_one.within({.file = path, .sample = id});
+    }
+  }
+  return error.within({.file = path});
+}
+
+std::shared_ptr<const Codec> SampleStore::tell_codec() const {
+  const CodecOptions& options = codec_options_;
+  if (options.codec == "bytes" || options.codec == "raw") return make_codec(options, {});
+  std::shared_ptr<const Codec> told;
+  // An empty value says nothing of the others.
+  const std::uint64_t most = options.codec == "auto" ? kMostAsked : 1;
+  for (std::uint64_t id = 0; id < std::min(facts().entries, most) && !told; ++id) {
+    read(std::array{id}, [&](const SampleView& sample) {
+      if (sample.value.empty() && options.codec == "auto") return;
+      try {
+        told = make_codec(options, sample.value);
+      } catch (const Error& error) {
+        throw error.within(
+            {.file = facts().path, .sample = id, .key = printable_key(text_of(sample.key))});
+      }
+    });
+  }
+  return told ? told : make_codec({.codec = "bytes", .schema = {}}, {});
+}
+
+Samples::Samples(std::unique_ptr<SampleStore> store) : store_(std::move(store)) {}
+Samples::Samples(Samples&&) noexcept = default;
+Samples& Samples::operator=(Samples&&) noexcept = default;
+Samples::~Samples() = default;
+
+Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
+  FormatOptions how = format_options(options, options.engine);
+  how.keeps = options.strategy == Strategy::automatic;
+  how.hold = hold;
+  auto data = open_data_set(dataset, how);
+  tell_notes(data->facts());
+  CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
+  return Samples(std::make_unique<SampleStore>(std::move(data), std::move(codec)));
+}
+
+const std::string& Samples::path() const { return store_->facts().path; }
+std::uint64_t Samples::entries() const { return store_->facts().entries; }
+std::span<const std::string> Samples::parts() const { return store_->facts().parts; }
+const Codec& Samples::codec() const { return store_->codec(); }
+std::string Samples::fingerprint() const { return store_->facts().fingerprint; }
+std::string Samples::info() const { return store_->data().info(); }
+void Samples::keys(const KeySink& sink) const { store_->data().keys(sink); }
+
+void Samples::read(std::span<const std::uint64_t> ids, const Sink& sink) const {
+  for (const std::uint64_t id : ids) {
+    if (id < entries()) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("sample {} is not among the {} samples", id, entries()), {},
+                {.file = path()});
+  }
+  try {
+    store_->read(ids, sink);
+  } catch (const Error& error) {
+    throw store_->placed(error, ids);
+  }
+}
+
+std::string Samples::key(std::uint64_t id) const {
+  std::string key;
+  read(std::span(&id, 1), [&](const SampleView& sample) {
+    key.assign(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
+  });
+  return key;
+}
+
+}  // namespace forebay

@@ -1,0 +1,179 @@
+#include "read/stage_filler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace forebay {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+// Values that were put together begin where vector instructions like it.
+constexpr std::uint64_t kAlignment = 64;
+// Copies that are worth a thread's attention.
+constexpr std::uint64_t kCopiedBytes = std::uint64_t{1} << 20;
+// So often an engine that has no thread of its own goes on beside the work on samples.
+constexpr std::size_t kSamplesBetween = 128;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool lies_in(Bytes memory, Bytes bytes) {
+  const std::less<> before;
+  return !before(bytes.data(), memory.data()) &&
+         !before(memory.data() + memory.size(), bytes.data() + bytes.size());
+}
+
+/// The parts of some samples, found once.
+struct FoundParts {
+  std::size_t of_each = 0;
+  std::vector<Bytes> keys, parts;
+  /// Where each value begins, with its key behind it; and the end of all.
+  std::vector<std::uint64_t> begins;
+
+  std::span<const Bytes> parts_of(std::size_t position) const {
+    return std::span(parts).subspan(position * of_each, of_each);
+  }
+};
+
+FoundParts find_parts(const DataSetFacts& facts, const FilledPart& part, Bytes scratch) {
+  const std::size_t count = part.plan.size();
+  FoundParts found{.of_each = facts.part_count()};
+  found.keys.resize(count);
+  found.parts.resize(count * found.of_each);
+  part.plan.unpack(found.of_each, part.bytes, scratch, [&](const FoundSample& sample) {
+    found.keys[sample.position] = sample.key;
+    std::ranges::copy(sample.parts, found.parts.begin() + static_cast<std::ptrdiff_t>(
+                                                              sample.position * found.of_each));
+  });
+  found.begins.reserve(count + 1);
+  found.begins.push_back(0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = value_bytes(facts, found.parts_of(i)) + found.keys[i].size();
+    found.begins.push_back(found.begins.back() + aligned(bytes));
+  }
+  return found;
+}
+
+}  // namespace
+
+PlannedSamples::PlannedSamples(std::vector<SampleRun> runs) : runs_(std::move(runs)) {
+  ends_.reserve(runs_.size());
+  std::size_t end = 0;
+  for (const SampleRun& run : runs_) ends_.push_back(end += run.count);
+}
+
+PlannedSamples PlannedSamples::part(std::size_t first, std::size_t count) const {
+  std::vector<SampleRun> runs;
+  std::size_t begin = 0;
+  for (const SampleRun& run : runs_) {
+    const std::size_t from = std::max(begin, first),
+                      to = std::min(begin + run.count, first + count);
+    if (from < to) {
+      runs.push_back({.sample = run.sample + (from - begin),
+                      .count = to - from,
+                      .entry = run.entry + (from - begin)});
+    }
+    begin += run.count;
+  }
+  return PlannedSamples(std::move(runs));
+}
+
+std::vector<IdRun> PlannedSamples::ids() const {
+  std::vector<IdRun> ids;
+  ids.reserve(runs_.size());
+  for (const SampleRun& run : runs_) ids.push_back({run.sample, run.count});
+  return ids;
+}
+
+PlannedSamples::At PlannedSamples::at(std::size_t position) const {
+  const auto begin_of = [this](std::size_t run) { return ends_[run] - runs_[run].count; };
+  if (position < begin_of(last_)) {
+    last_ = static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
+  }
+  while (position >= ends_[last_]) ++last_;
+  const std::uint64_t inside = position - begin_of(last_);
+  return {runs_[last_].sample + inside, runs_[last_].entry + inside};
+}
+
+StageFiller::StageFiller(const DataSet& data, Stage& stage, int root, unsigned threads,
+                         const Placement& placement)
+    : facts_(data.facts()),
+      stage_(stage),
+      root_(root),
+      into_stage_(facts_.values == DataSetFacts::Values::in_file || facts_.parts_stay),
+      pool_("fb-decode", into_stage_ ? 1 : threads, placement) {}
+
+void StageFiller::fill(const FilledPart& part, BulkReader& bulk) {
+  const std::uint64_t scratch_bytes = part.plan.scratch_bytes();
+  if (facts_.values == DataSetFacts::Values::in_file) {
+    point_at(part, {}, bulk);
+  } else if (facts_.values == DataSetFacts::Values::in_scratch) {
+    const auto scratch = stage_.take(root_, part.window, scratch_bytes);
+    decode(part, scratch);
+    point_at(part, scratch, bulk);
+  } else {
+    const auto scratch = scratch_.get(scratch_bytes);
+    decode(part, scratch);
+    put_together(part, scratch);
+  }
+}
+
+void StageFiller::decode(const FilledPart& part, std::span<std::byte> scratch) {
+  pool_.run(part.plan.units(), [&](std::size_t unit) {
+    DecodeSpace space;
+    {
+      const std::lock_guard lock(spaces_mutex_);
+      if (!spaces_.empty()) {
+        space = std::move(spaces_.back());
+        spaces_.pop_back();
+      }
+    }
+    part.plan.decode(unit, part.bytes, scratch, space);
+    const std::lock_guard lock(spaces_mutex_);
+    spaces_.push_back(std::move(space));
+  });
+}
+
+void StageFiller::point_at(const FilledPart& part, Bytes scratch, BulkReader& bulk) {
+  const auto in_stage = [&](Bytes found) {
+    const bool there = found.empty() || lies_in(part.memory, found) || lies_in(scratch, found);
+    return there ? found : stage_.copy(root_, part.window, found);
+  };
+  std::size_t samples = 0;
+  part.plan.unpack(kPartsInPlace, part.bytes, scratch, [&](const FoundSample& found) {
+    const PlannedSamples::At at = part.samples.at(found.position);
+    stage_.place(part.window, at.entry, at.sample, in_stage(found.key),
+                 in_stage(value_in_place(facts_, found.parts)));
+    if (++samples % kSamplesBetween == 0) bulk.advance();
+  });
+}
+
+void StageFiller::put_together(const FilledPart& part, Bytes scratch) {
+  const FoundParts found = find_parts(facts_, part, scratch);
+  const std::size_t count = part.plan.size();
+  const std::uint64_t bytes = found.begins.back();
+  const auto room = stage_.take(root_, part.window, bytes);
+  const auto blocks = std::min<std::size_t>(count, bytes / kCopiedBytes + 1);
+  const auto place_of = [&](std::size_t i) {
+    const auto place = room.subspan(found.begins[i], found.begins[i + 1] - found.begins[i]);
+    const std::uint64_t value = value_bytes(facts_, found.parts_of(i));
+    return std::pair(place.first(value), place.subspan(value, found.keys[i].size()));
+  };
+  pool_.run(blocks, [&](std::size_t block) {
+    for (std::size_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
+      const auto [value, key] = place_of(i);
+      write_value(facts_, found.parts_of(i), value);
+      if (!key.empty()) std::memcpy(key.data(), found.keys[i].data(), key.size());
+    }
+  });
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [value, key] = place_of(i);
+    const PlannedSamples::At at = part.samples.at(i);
+    stage_.place(part.window, at.entry, at.sample, key, value);
+  }
+}
+
+}  // namespace forebay
