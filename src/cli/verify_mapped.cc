@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <vector>
 
+#include "cli/verify_samples.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/lmdb/verify.hpp"
 #include "program/output.hpp"
@@ -48,7 +48,14 @@ class Verifier {
     Progress progress("verifying", samples_.entries());
     for (std::uint64_t first = 0; first < samples_.entries(); first += kStep) {
       progress.update(first);
-      check(first, std::min(kStep, samples_.entries() - first));
+      find_faults(
+          first, std::min(kStep, samples_.entries() - first),
+          [this](std::span<const std::uint64_t> ids) {
+            samples_.read(ids, [this](const SampleView& sample) { decode(sample); });
+          },
+          [this](std::uint64_t sample, const Error& error) {
+            note(error.within({.sample = sample}).what());
+          });
     }
   }
 
@@ -64,20 +71,6 @@ class Verifier {
   std::uint64_t records() const { return records_; }
 
  private:
-  /// Halves what cannot be read until it is known which samples cannot.
-  void check(std::uint64_t first, std::uint64_t count) {
-    std::vector<std::uint64_t> ids(count);
-    std::iota(ids.begin(), ids.end(), first);
-    try {
-      return samples_.read(ids, [this](const SampleView& sample) { decode(sample); });
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::io) throw;
-      if (count == 1) return note(error.within({.sample = first}).what());
-    }
-    check(first, count / 2);
-    check(first + count / 2, count - count / 2);
-  }
-
   void decode(const SampleView& sample) {
     if (codec_.schema().fields.empty()) return;
     try {

@@ -36,57 +36,26 @@ struct Outcome {
   double seconds = 0;
 };
 
-/// Reads ranges of samples, and halves those that fail until it is known which samples do.
-class Verifier {
- public:
-  Verifier(const DataSet& data, Engine engine, std::uint64_t max_faults)
-      : reader_(data, {.engine = engine, .bulk = {}, .gap_bytes = kGapBytes}),
-        max_faults_(max_faults) {}
-
-  void check(std::uint64_t first, std::uint64_t count) {
-    std::vector<std::uint64_t> ids(count);
-    std::iota(ids.begin(), ids.end(), first);
-    try {
-      return reader_.read(ids);
-    } catch (const Error& error) {
-      // That the files were changed says nothing of any sample.
-      if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::io) throw;
-      if (count == 1) return note(first, error);
-    }
-    check(first, count / 2);
-    check(first + count / 2, count - count / 2);
-  }
-
-  Outcome take() {
-    outcome_.bytes_read = reader_.counters().bytes;
-    return std::move(outcome_);
-  }
-
- private:
-  void note(std::uint64_t sample, const Error& error) {
-    ++outcome_.fault_count;
-    if (outcome_.faults.size() == max_faults_) return;
-    outcome_.faults.push_back({sample, error.within({.sample = sample}).what()});
-  }
-
-  SampleReader reader_;
-  std::uint64_t max_faults_;
-  Outcome outcome_;
-};
-
 Outcome check_all(const DataSet& data, Engine engine, std::uint64_t max_faults) {
   const auto start = std::chrono::steady_clock::now();
-  Verifier verifier(data, engine, max_faults);
-  Progress progress("verifying", data.facts().entries);
+  SampleReader reader(data, {.engine = engine, .bulk = {}, .gap_bytes = kGapBytes});
+  Outcome outcome{.samples = data.facts().entries};
+  Progress progress("verifying", outcome.samples);
   const std::uint64_t step = std::max<std::uint64_t>(
       1, kStepBytes / std::max<std::uint64_t>(1, data.facts().sample_bytes));
-  for (std::uint64_t first = 0; first < data.facts().entries; first += step) {
+  for (std::uint64_t first = 0; first < outcome.samples; first += step) {
     progress.update(first);
-    verifier.check(first, std::min(step, data.facts().entries - first));
+    find_faults(
+        first, std::min(step, outcome.samples - first),
+        [&reader](std::span<const std::uint64_t> ids) { reader.read(ids); },
+        [&](std::uint64_t sample, const Error& error) {
+          ++outcome.fault_count;
+          if (outcome.faults.size() == max_faults) return;
+          outcome.faults.push_back({sample, error.within({.sample = sample}).what()});
+        });
   }
   data.check_unchanged();
-  Outcome outcome = verifier.take();
-  outcome.samples = data.facts().entries;
+  outcome.bytes_read = reader.counters().bytes;
   outcome.decoded = data.counters();
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
@@ -128,6 +97,22 @@ void print_outcome(const DataSet& data, const Outcome& outcome) {
 }
 
 }  // namespace
+
+void find_faults(std::uint64_t first, std::uint64_t count,
+                 const std::function<void(std::span<const std::uint64_t>)>& read,
+                 const std::function<void(std::uint64_t, const Error&)>& note) {
+  std::vector<std::uint64_t> ids(count);
+  std::iota(ids.begin(), ids.end(), first);
+  try {
+    return read(ids);
+  } catch (const Error& error) {
+    // That the files were changed says nothing of any sample.
+    if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::io) throw;
+    if (count == 1) return note(first, error);
+  }
+  find_faults(first, count / 2, read, note);
+  find_faults(first + count / 2, count - count / 2, read, note);
+}
 
 void verify_samples(const DatasetOptions& dataset, std::uint64_t max_faults) {
   const auto data = open_sample_set(dataset, false);

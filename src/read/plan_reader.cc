@@ -74,14 +74,15 @@ void PlanReader::leave() {
   if (parts_.leave) parts_.leave();
 }
 
-// In the order of the samples, which is mostly that of the files, however they are wanted.
+// In the order of the samples, which is mostly that of the files, however they are wanted; but where
+// they are looked up one by one anyway, as they are drawn: so they come into the caches.
 std::unique_ptr<PlanReader::Transfer> PlanReader::prepare(const WindowPart& part) {
   const std::int64_t started = now_ns();
   if (parts_.prepare) parts_.prepare(part);
   auto transfer = std::make_unique<Transfer>();
   transfer->part = part;
   std::vector<SampleRun> runs = list_.runs(part);
-  std::ranges::stable_sort(runs, {}, &SampleRun::sample);
+  if (!parts_.data->facts().keys_in_bytes) std::ranges::stable_sort(runs, {}, &SampleRun::sample);
   transfer->samples = PlannedSamples(std::move(runs));
   totals_.seek_ns += now_ns() - started;
   return transfer;

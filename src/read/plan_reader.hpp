@@ -89,7 +89,7 @@ class PlanReader final : public PieceReader {
   /// A part on its way into the stage.
   struct Transfer {
     WindowPart part;
-    PlannedSamples samples;           ///< ascending
+    PlannedSamples samples;
     std::vector<Slice> slices;        ///< once it is planned
     bool in_memory = false;           ///< nothing of it is read
     bool in_place = false;            ///< entries point at the mapped file
