@@ -26,9 +26,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   app.add_option("DATASET", options.path,
                  "LMDB directory or file, or a URL of one, either with '#NAME' for a named "
                  "database; A,B or 'PATTERN*' for databases one behind the other, x=A&y=B beside "
-                 "each other; or HDF5, .npy "
-                 "or record files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for "
-                 "their fields")
+                 "each other; or what --format lists: PATH, 'PATTERN*' or PATH,PATH, each with "
+                 "'#x=NAME,y=NAME' for fields or parts")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
       ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |

@@ -10,7 +10,7 @@
 //   read      plan.extents()             into memory, wherever the caller likes
 //   decode    plan.decode(unit, ...)     only what cannot be used as it lies: filtered or split
 //                                        chunks, deflated members, numbers of another byte order;
-//                                        units are independent
+//                                        and checks checksums; units are independent
 //   use       plan.part(position, p, ...)   in place or decoded; a sample's value is made of these
 //
 // A value is the sample's only part; or all fields, where all have fixed sizes, one behind the
@@ -142,7 +142,7 @@ struct DataSetFacts {
   std::uint64_t value_bytes = 0;        ///< of all values; saturated
   std::uint64_t together = 1;           ///< so many samples are decoded together, at most
   Values values = Values::in_file;
-  bool decodes = false;         ///< some parts have to be decoded
+  bool decodes = false;         ///< some parts have to be decoded, or checked
   bool named = false;           ///< samples have keys
   std::uint64_t key_bytes = 0;  ///< of all keys
   /// Samples of each of the files; empty where a sample is spread over several.

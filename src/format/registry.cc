@@ -13,6 +13,8 @@
 #include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
 #include "format/tar/tar.hpp"
+#include "format/tfrecord/tfrecord.hpp"
+#include "format/zip/zip.hpp"
 #include "storage/file_pool.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -23,8 +25,9 @@ namespace {
 /// Of the process, as plug-ins are: what was added stays.
 struct Registry {
   std::mutex mutex;
-  std::vector<Format> formats = {hdf5::hdf5_format(), raw::npy_format(), raw::cifar10_format(),
-                                 raw::raw_format(),   tar::tar_format(), folder::folder_format()};
+  std::vector<Format> formats = {
+      hdf5::hdf5_format(), raw::npy_format(), raw::cifar10_format(),       raw::raw_format(),
+      tar::tar_format(),   zip::zip_format(), tfrecord::tfrecord_format(), folder::folder_format()};
 };
 
 Registry& registry() {
@@ -112,7 +115,10 @@ std::string recognise_files(const std::string& text) {
     return format_of(find_files(text).front());
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
-    if (error.kind() == ErrorKind::io || begins_a_list(text)) throw;
+    if (error.kind() == ErrorKind::io || error.kind() == ErrorKind::unsupported ||
+        begins_a_list(text)) {
+      throw;
+    }
     return {};
   }
 }

@@ -49,7 +49,8 @@ struct FormatRequest {
 struct Format {
   std::string name;
   std::string description;  ///< "NumPy arrays, a sample a row": for help and documentation
-  /// Whether the data set looks like this one; empty: only when asked for by name. Throws io.
+  /// Whether the data set looks like this one; empty: only when asked for by name. Throws io,
+  /// and unsupported for what it recognises and nobody reads.
   std::function<bool(const FirstFile&)> recognise;
   /// Collective over FormatRequest::peers, where it uses them. Throws not_found, unsupported,
   /// corrupt, io, usage.

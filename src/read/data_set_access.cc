@@ -90,7 +90,7 @@ DataFacts DataSetAccess::facts() const {
                   .parts = known.parts,
                   .fingerprint = known.fingerprint};
   // Samples of any size lie apart in the stage, with their names.
-  if (known.named) facts.stored_bytes += known.key_bytes + known.entries * kApartBytes;
+  if (known.schema.fields.empty()) facts.stored_bytes += known.key_bytes + known.entries * kApartBytes;
   if (known.of_files.size() < 2) return facts;
   std::uint64_t first = 0;
   for (const std::uint64_t samples : known.of_files) {

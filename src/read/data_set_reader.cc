@@ -56,7 +56,8 @@ DataSetReader::DataSetReader(DataSetParts parts, ReadingList& list, Stage& stage
     : parts_(std::move(parts)),
       in_place_(parts_.data->facts().values == DataSetFacts::Values::in_file),
       scratch_is_it_(parts_.data->facts().values == DataSetFacts::Values::in_scratch),
-      pool_("fb-decode", in_place_ ? 1 : parts_.threads, parts_.placement),
+      pool_("fb-decode", in_place_ && !parts_.data->facts().decodes ? 1 : parts_.threads,
+            parts_.placement),
       list_(list),
       stage_(stage),
       root_(root),
@@ -203,6 +204,7 @@ void DataSetReader::unpack(const Transfer& transfer, const Slice& slice) {
   const PlacedBytes bytes(slice.reads, slice.memory);
   const std::uint64_t scratch_bytes = slice.plan->scratch_bytes();
   if (in_place_) {
+    decode(slice, bytes, {});  // which only checks them
     point_at(transfer, slice, bytes, {});
   } else if (scratch_is_it_) {
     const auto scratch = stage_.take(root_, transfer.part.window, scratch_bytes);
