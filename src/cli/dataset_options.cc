@@ -48,7 +48,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
 
 bool is_sample_set(const DatasetOptions& options) {
   const std::string& format = options.files.format;
-  return !(format == "auto" ? recognise_files(options.path) : format).empty();
+  const FormatOptions how = format_options(options.files, options.files.engine);
+  return !(format == "auto" ? recognise_files(options.path, how) : format).empty();
 }
 
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust) {

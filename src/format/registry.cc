@@ -14,6 +14,7 @@
 #include "format/raw/open_raw.hpp"
 #include "format/tar/tar.hpp"
 #include "format/tfrecord/tfrecord.hpp"
+#include "format/tokens/tokens.hpp"
 #include "format/zip/zip.hpp"
 #include "storage/file_pool.hpp"
 #include "storage/storages.hpp"
@@ -35,8 +36,8 @@ Registry& registry() {
   return all;
 }
 
-std::string format_of(const std::string& path) {
-  FirstFile first{.path = without_file_scheme(path), .file = nullptr};
+std::string format_of(const std::string& path, const FormatOptions& options) {
+  FirstFile first{.path = without_file_scheme(path), .file = nullptr, .options = options};
   if (!std::filesystem::is_directory(first.path)) first.file = open_file(path, Engine::pread);
   for (const Format& format : formats()) {
     if (format.recognise && format.recognise(first)) return format.name;
@@ -44,8 +45,8 @@ std::string format_of(const std::string& path) {
   return {};
 }
 
-std::string recognised(const std::string& path) {
-  const std::string format = format_of(path);
+std::string recognised(const std::string& path, const FormatOptions& options) {
+  const std::string format = format_of(path, options);
   if (!format.empty()) return format;
   throw Error(ErrorKind::unsupported,
               fmt::format("this is none of the formats that are recognised ({})", format_names()),
@@ -110,9 +111,9 @@ std::string format_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string recognise_files(const std::string& text) {
+std::string recognise_files(const std::string& text, const FormatOptions& options) {
   try {
-    return format_of(find_files(text).front());
+    return format_of(find_files(text).front(), options);
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
     if (error.kind() == ErrorKind::io || error.kind() == ErrorKind::unsupported ||
@@ -130,7 +131,7 @@ std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOpti
   peers.together([&] {
     found = find_dataset_files(text);
     format = find_format(
-        options.format == "auto" ? recognised(found.files.front()) : options.format, text);
+        options.format == "auto" ? recognised(found.files.front(), options) : options.format, text);
   });
   auto data =
       format.open({.text = text, .found = std::move(found), .options = options, .peers = peers});

@@ -32,6 +32,7 @@ struct FormatOptions {
 struct FirstFile {
   std::string path;                  ///< without "file://"
   std::shared_ptr<const File> file;  ///< null: a directory
+  const FormatOptions& options;
 };
 
 /// What a data set is to be made of.
@@ -67,8 +68,8 @@ void add_format(Format format);
 std::string format_names();
 
 /// The format that the first file which `text` names looks like; empty when it is none of them (or
-/// no file). Throws io.
-std::string recognise_files(const std::string& text);
+/// no file). Throws io, and unsupported for files that are known and nobody reads.
+std::string recognise_files(const std::string& text, const FormatOptions& options = {});
 
 /// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Collective
 /// over `peers`. Throws not_found, unsupported, corrupt, io, usage; what a peer throws on the way.

@@ -244,13 +244,29 @@ inline MadeSet make_tfrecord(const TemporaryFolder& folder) {
   return set;
 }
 
+inline MadeSet make_tokens(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("t-{0..1}.bin")};
+  for (int file = 0; file < 2; ++file) {
+    const std::uint64_t windows = file == 0 ? 20 : kSamples - 20;
+    const std::string bytes = content(static_cast<std::uint64_t>(file), 2 * (3 * windows + 2 + 2));
+    for (std::uint64_t i = 0; i < windows; ++i) set.values.push_back(bytes.substr(6 * i, 10));
+    write_file(folder.file("t-" + std::to_string(file) + ".bin"), bytes);
+  }
+  set.one_file = folder.file("t-1.bin");
+  set.options.schema = "u16";
+  set.options.length = 5;
+  set.options.step = 3;
+  return set;
+}
+
 using Maker = std::function<MadeSet(const TemporaryFolder&)>;
 
 /// By name of the format. HDF5 files, which libhdf5 makes, are in tests/sample_sets.
 inline const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> all{
-      {"npy", make_npy}, {"raw", make_raw},           {"cifar10", make_cifar10}, {"tar", make_tar},
-      {"zip", make_zip}, {"tfrecord", make_tfrecord}, {"folder", make_folder}};
+      {"npy", make_npy},       {"raw", make_raw},      {"cifar10", make_cifar10},
+      {"tar", make_tar},       {"zip", make_zip},      {"tfrecord", make_tfrecord},
+      {"tokens", make_tokens}, {"folder", make_folder}};
   return all;
 }
 

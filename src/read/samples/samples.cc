@@ -8,6 +8,7 @@
 
 #include "format/codec/codecs.hpp"
 #include "format/registry.hpp"
+#include "read/data_set_access.hpp"
 #include "read/samples/sample_store.hpp"
 
 namespace forebay {
@@ -88,7 +89,9 @@ Samples& Samples::operator=(Samples&&) noexcept = default;
 Samples::~Samples() = default;
 
 Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
-  const std::string format = options.format == "auto" ? recognise_files(dataset) : options.format;
+  const std::string format = options.format == "auto"
+                                 ? recognise_files(dataset, format_options(options, Engine::pread))
+                                 : options.format;
   return Samples(format.empty() ? open_lmdb_store(dataset, options, hold)
                                 : open_data_set_store(dataset, options, format));
 }
