@@ -13,7 +13,7 @@ const std::string kMapped = "lmdb with a convention";
 
 std::string recognize_format(const std::string& path, const LoaderOptions& options) {
   const std::string format = options.format == "auto"
-                                 ? recognise_files(path, format_options(options, Engine::pread))
+                                 ? recognise_files(path, format_options(options, options.engine))
                                  : options.format;
   if (!format.empty()) return format;
   return convention::needs_no_map(path, convention_options(options)) ? format : kMapped;

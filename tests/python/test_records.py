@@ -1,5 +1,6 @@
-"""Zip archives and TFRecord files: what zipfile and tfrecord say of them."""
+"""Zip archives, TFRecord files and tokens: what zipfile, tfrecord and NumPy say of them."""
 
+import struct
 import zipfile
 
 import forebay
@@ -118,3 +119,43 @@ def test_features_are_chosen_and_may_have_any_length(records):
     assert np.array_equal(ds[1]["xyz"], samples[1]["point"])
     with pytest.raises(forebay.NotFoundError, match="image/encoded"):
         forebay.Dataset(f"{path}#nothing")
+
+
+@pytest.fixture(scope="module")
+def stream(data):
+    tokens = np.random.default_rng(7).integers(0, 50000, 1003).astype(np.uint16)
+    tokens.tofile(data / "t.bin")
+    np.save(data / "t.npy", tokens.astype(">i4"))
+    sizes = [500, 3, 500]
+    tokens.astype(np.int32).tofile(data / "m.bin")
+    with open(data / "m.idx", "wb") as index:
+        index.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 4, 3, 4))
+        index.write(np.array(sizes, np.int32).tobytes())
+        index.write((np.cumsum([0, *sizes[:-1]]) * 4).astype(np.int64).tobytes())
+        index.write(np.arange(4, dtype=np.int64).tobytes())
+    return tokens
+
+
+@pytest.mark.parametrize("name", ["t.bin", "t.npy", "m.bin"])
+@pytest.mark.parametrize("step", [None, 5, 20])
+def test_windows_are_what_numpy_cuts(data, stream, name, step):
+    options = {"length": 16, "schema": "u16" if name == "t.bin" else None}
+    if step is not None:
+        options["step"] = step
+    windows = np.lib.stride_tricks.sliding_window_view(stream, 16)[:: step or 16]
+    ds = forebay.Dataset(data / name, **options)
+    assert np.array_equal(ds[:]["tokens"], windows)
+    seen = []
+    for batch in forebay.Loader(
+        data / name, batch_size=8, order="shuffled", end="exact", **options
+    ):
+        assert np.array_equal(batch["tokens"], windows[batch["sample"]])
+        seen.extend(batch["sample"].tolist())
+    assert sorted(seen) == list(range(len(windows)))
+
+
+def test_the_type_of_tokens_has_to_be_known(data, stream):
+    with pytest.raises(forebay.UsageError, match="--schema u16"):
+        forebay.Dataset(data / "t.bin", length=16)
+    with pytest.raises(forebay.UsageError, match="--length"):
+        forebay.Dataset(data / "m.bin")

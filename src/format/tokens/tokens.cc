@@ -12,7 +12,7 @@
 #include "format/raw/npy_header.hpp"
 #include "format/same_schema.hpp"
 #include "format/strided_field.hpp"
-#include "storage/url.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay::tokens {
 namespace {

@@ -90,7 +90,7 @@ Samples::~Samples() = default;
 
 Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
   const std::string format = options.format == "auto"
-                                 ? recognise_files(dataset, format_options(options, Engine::pread))
+                                 ? recognise_files(dataset, format_options(options, options.engine))
                                  : options.format;
   return Samples(format.empty() ? open_lmdb_store(dataset, options, hold)
                                 : open_data_set_store(dataset, options, format));
