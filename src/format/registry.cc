@@ -27,8 +27,9 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<Format> formats = {
-      hdf5::hdf5_format(), raw::npy_format(), raw::cifar10_format(),       raw::raw_format(),
-      tar::tar_format(),   zip::zip_format(), tfrecord::tfrecord_format(), folder::folder_format()};
+      hdf5::hdf5_format(),   tokens::tokens_format(),     raw::npy_format(),
+      raw::cifar10_format(), raw::raw_format(),           tar::tar_format(),
+      zip::zip_format(),     tfrecord::tfrecord_format(), folder::folder_format()};
 };
 
 Registry& registry() {
