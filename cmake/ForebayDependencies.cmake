@@ -26,6 +26,7 @@ pkg_check_modules(LMDB REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(DEFLATE REQUIRED IMPORTED_TARGET libdeflate)
 if(FOREBAY_HDF5)
   # The serial library under Debian's name first: the parallel ones would bring an MPI of their own.
   pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)

@@ -1,33 +1,15 @@
 // Any bytes as a tar archive: samples whose parts lie inside the file, or an Error.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "format/sample_reader.hpp"
 #include "format/tar/tar.hpp"
 #include "format/tar/tar_header.hpp"
+#include "fuzz/read_all.hpp"
 
 namespace forebay {
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-void read_all(const DataSet& data) {
-  std::vector<std::uint64_t> ids(data.facts().entries);
-  std::iota(ids.begin(), ids.end(), std::uint64_t{0});
-  SampleReader reader(data, {});
-  reader.read(ids);
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t p = 0; p < data.facts().part_count(); ++p) bytes += reader.part(i, p).size();
-  }
-  require(bytes <= data.facts().value_bytes);
-}
 
 // Where a header may be. Fuzzers do not find checksums: every other input gets them right.
 void mend_checksums(std::vector<std::byte>& bytes) {
@@ -45,7 +27,8 @@ void open_and_read(std::span<const std::byte> bytes) {
   DataFiles files{memory_file("fuzz.tar", bytes)};
   FoundMembers found;
   tar::find_members(*files[0], 0, found);
-  read_all(MemberSet("fuzz.tar", "tar", std::move(files), std::move(found).choose({}, "fuzz.tar")));
+  const MemberSet set("fuzz.tar", "tar", std::move(files), std::move(found).choose({}, "fuzz.tar"));
+  require(read_all(set) <= set.facts().value_bytes);
 }
 
 }  // namespace

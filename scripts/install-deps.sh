@@ -8,7 +8,7 @@ set -eu
 lmdb="
   g++ make cmake ninja-build pkg-config python3 openmpi-bin libopenmpi-dev
   liblmdb-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libxxhash-dev
-  zlib1g-dev libzstd-dev liburing-dev libjpeg-dev libpng-dev
+  zlib1g-dev libdeflate-dev libzstd-dev liburing-dev libjpeg-dev libpng-dev
 "
 # All data sets.
 library="$lmdb libhdf5-dev libaec-dev"

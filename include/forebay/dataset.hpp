@@ -38,9 +38,11 @@ struct Field {
 /// The fields of every sample, in the order in which decode() fills them.
 struct Schema {
   std::vector<Field> fields;
+  /// Parts of values that decode() leaves as they are, and that are arrays of numbers, of any length.
+  std::vector<Field> ragged = {};
 
   const Field* find(std::string_view name) const;
-  bool operator==(const Schema&) const = default;
+  bool operator==(const Schema& other) const { return fields == other.fields; }
 };
 
 /// "image:u8[3x32x32],label:i32[]"
@@ -88,6 +90,7 @@ class Codec {
 struct CodecOptions {
   /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded).
   /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. number: an integer as text.
+  /// f32, i64 and so on: an array of these, of any length. NAME:f32[3]: one of that shape.
   /// bytes: not decoded.
   /// Of samples with parts: for all, or NAME=CODEC,NAME=CODEC, where the others are auto.
   std::string codec = "auto";

@@ -18,19 +18,19 @@ class Field(NamedTuple):
     shape: tuple[int, ...]
 
 
-class Ragged(Sequence["NDArray[np.uint8]"]):
-    """Values of different lengths: one array of bytes, and where each begins.
+class Ragged(Sequence["NDArray[Any]"]):
+    """Values of different lengths: one array of bytes or numbers, and where each begins.
 
     A sequence of arrays, which are views: nothing is copied. A value may be empty.
 
     Attributes:
-        data: All bytes, one value behind the other, ``uint8``.
+        data: All values, one behind the other: ``uint8``, or numbers of the type that they have.
         offsets: Where each value begins, and the end of the last; ``int64``, one more than values.
     """
 
     __slots__ = ("data", "offsets")
 
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    def __init__(self, data: NDArray[Any], offsets: NDArray[np.int64]) -> None:
         self.data = data
         self.offsets = offsets
 
@@ -38,12 +38,10 @@ class Ragged(Sequence["NDArray[np.uint8]"]):
         return max(len(self.offsets) - 1, 0)
 
     @overload
-    def __getitem__(self, index: int) -> NDArray[np.uint8]: ...
+    def __getitem__(self, index: int) -> NDArray[Any]: ...
     @overload
-    def __getitem__(self, index: slice) -> list[NDArray[np.uint8]]: ...
-    def __getitem__(
-        self, index: Union[int, slice]
-    ) -> Union[NDArray[np.uint8], list[NDArray[np.uint8]]]:
+    def __getitem__(self, index: slice) -> list[NDArray[Any]]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[NDArray[Any], list[NDArray[Any]]]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         count = len(self)
@@ -53,7 +51,7 @@ class Ragged(Sequence["NDArray[np.uint8]"]):
             raise IndexError(f"value {index} of {count}")
         return self.data[self.offsets[index] : self.offsets[index + 1]]
 
-    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+    def __iter__(self) -> Iterator[NDArray[Any]]:
         for i in range(len(self)):
             yield self[i]
 

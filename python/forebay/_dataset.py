@@ -89,7 +89,7 @@ def raw_parts(parts: Sequence[str], fields: Sequence[Field]) -> dict[str, int]:
 class Dataset:
     """A data set to look samples up in, in this process alone.
 
-    LMDB, HDF5, NumPy, tar shards, folders of files, or records.
+    LMDB, HDF5, NumPy, tar, zip and TFRecord files, folders of files, or records.
 
     >>> ds = forebay.Dataset("train.lmdb")
     >>> len(ds), ds[5]["image"].shape, ds[[5, 1, 5, 0]]["label"]

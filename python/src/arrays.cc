@@ -1,5 +1,7 @@
 #include "arrays.hpp"
 
+#include <algorithm>
+
 #include "forebay/packed_parts.hpp"
 
 namespace forebay::python {
@@ -58,10 +60,18 @@ std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples) {
   return shape;
 }
 
-void Column::add(std::span<const std::byte> value) {
-  const auto* const first = reinterpret_cast<const std::uint8_t*>(value.data());
-  bytes.insert(bytes.end(), first, first + value.size());
-  offsets.push_back(static_cast<std::int64_t>(bytes.size()));
+std::vector<ElementType> types_of(std::span<const std::string> parts, const Schema& schema) {
+  std::vector<ElementType> types(std::max<std::size_t>(1, parts.size()), ElementType::u8);
+  for (const Field& field : schema.ragged) {
+    const auto at = std::ranges::find(parts, field.name);
+    types[at == parts.end() ? 0 : static_cast<std::size_t>(at - parts.begin())] = field.type;
+  }
+  return types;
+}
+
+void Column::add(std::span<const std::byte> value, ElementType type) {
+  bytes.insert(bytes.end(), value.begin(), value.end());
+  offsets.push_back(static_cast<std::int64_t>(bytes.size() / size_of(type)));
 }
 
 Columns::Columns(const WantedParts& which, std::size_t samples, std::size_t bytes)
@@ -72,16 +82,20 @@ Columns::Columns(const WantedParts& which, std::size_t samples, std::size_t byte
 
 void Columns::add(std::span<const std::byte> value) {
   if (columns_.empty()) return;
-  if (split_.empty()) return columns_.front().add(value);
+  if (split_.empty()) return columns_.front().add(value, which_->types[0]);
   split_parts(value, split_);
-  for (std::size_t c = 0; c < columns_.size(); ++c) columns_[c].add(split_[which_->wanted[c]]);
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    columns_[c].add(split_[which_->wanted[c]], which_->types[which_->wanted[c]]);
+  }
 }
 
 nb::list Columns::to_python() {
   nb::list all;
-  for (Column& column : columns_) {
-    all.append(
-        nb::make_tuple(array_of(std::move(column.bytes)), array_of(std::move(column.offsets))));
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const auto bytes = std::make_shared<std::vector<std::byte>>(std::move(columns_[c].bytes));
+    const ElementType type = which_->types[split_.empty() ? 0 : which_->wanted[c]];
+    all.append(nb::make_tuple(array_over(*bytes, type, {bytes->size() / size_of(type)}, bytes),
+                              array_of(std::move(columns_[c].offsets))));
   }
   return all;
 }

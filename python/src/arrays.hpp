@@ -44,14 +44,18 @@ std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples);
 struct WantedParts {
   std::size_t parts = 0;  ///< of each value; 0: it is one
   std::vector<std::size_t> wanted;
+  std::vector<ElementType> types;  ///< of each part; of a value without parts, of all of it
 };
+
+/// What parts of these names are arrays of.
+std::vector<ElementType> types_of(std::span<const std::string> parts, const Schema& schema);
 
 /// One part of all samples of a batch.
 struct Column {
-  std::vector<std::uint8_t> bytes;
-  std::vector<std::int64_t> offsets{0};
+  std::vector<std::byte> bytes;
+  std::vector<std::int64_t> offsets{0};  ///< in numbers
 
-  void add(std::span<const std::byte> value);
+  void add(std::span<const std::byte> value, ElementType type);
 };
 
 class Columns {
@@ -61,7 +65,7 @@ class Columns {
 
   /// Copies the wanted parts of `value`. Throws corrupt.
   void add(std::span<const std::byte> value);
-  /// [(bytes, offsets), ...], moved out.
+  /// [(numbers, offsets), ...], moved out.
   nb::list to_python();
 
  private:

@@ -86,6 +86,7 @@ class PythonLoader {
     loader_.emplace(Loader::open(comm, path, options));
     loader_->set_interrupt(ask_python);
     schema_ = loader_->schema();
+    types_ = types_of(loader_->parts(), schema_);
     parts_ = loader_->parts().size();
   }
   PythonLoader(const PythonLoader&) = delete;
@@ -128,7 +129,8 @@ class PythonLoader {
   /// keys, seeds, and the seconds waited for data, decoding, other ranks.
   nb::object next(const std::vector<std::size_t>& parts, bool keys, bool seeds) {
     std::optional<TakenBatch> taken;
-    const Wanted wanted{.parts = {.parts = parts_, .wanted = parts}, .keys = keys, .seeds = seeds};
+    const Wanted wanted{
+        .parts = {.parts = parts_, .wanted = parts, .types = types_}, .keys = keys, .seeds = seeds};
     {
       const Unlocked unlocked;
       const std::lock_guard lock(use_);
@@ -202,6 +204,7 @@ class PythonLoader {
   bool decode_;
   Schema schema_;
   std::size_t parts_ = 0;
+  std::vector<ElementType> types_;  ///< of parts that come as they are stored
 };
 
 template <typename Question>

@@ -76,7 +76,9 @@ std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
 nb::object read(const Samples& samples, const Ids& ids, bool decode,
                 const std::vector<std::size_t>& wanted) {
   const std::vector<std::uint64_t> numbers = checked(ids, samples.entries());
-  const WantedParts which{.parts = samples.parts().size(), .wanted = wanted};
+  const WantedParts which{.parts = samples.parts().size(),
+                          .wanted = wanted,
+                          .types = types_of(samples.parts(), samples.schema())};
   static const Schema nothing;
   std::vector<std::vector<std::byte>> values(wanted.empty() ? 0 : numbers.size());
   std::optional<Columns> columns;

@@ -26,9 +26,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   app.add_option("DATASET", options.path,
                  "LMDB directory or file, or a URL of one, either with '#NAME' for a named "
                  "database; A,B or 'PATTERN*' for databases one behind the other, x=A&y=B beside "
-                 "each other; or HDF5, .npy "
-                 "or record files: FILE, 'PATTERN*' or FILE,FILE, each with '#x=NAME,y=NAME' for "
-                 "their fields")
+                 "each other; or what --format lists: PATH, 'PATTERN*' or PATH,PATH, each with "
+                 "'#x=NAME,y=NAME' for fields or parts")
       ->required();
   app.add_option("--codec", options.codec.codec, "What values are")
       ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |
@@ -49,7 +48,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
 
 bool is_sample_set(const DatasetOptions& options) {
   const std::string& format = options.files.format;
-  return !find_format(format == "auto" ? recognise_files(options.path) : format, options.path)
+  const FormatOptions how = format_options(options.files, options.files.engine);
+  return !find_format(format == "auto" ? recognise_files(options.path, how) : format, options.path)
               .located;
 }
 

@@ -236,8 +236,8 @@ void add_samples_command(CLI::App& app) {
   command
       ->add_option("dataset", flags->dataset,
                    "LMDB: DIR, FILE, either with #NAME, A,B or 'PATTERN*' for several, x=A&y=B "
-                   "beside each other; or HDF5, .npy or record files: FILE, "
-                   "'PATTERN*' or FILE,FILE, each with #x=NAME,y=NAME for their fields")
+                   "beside each other; or what --format lists: PATH, 'PATTERN*' or PATH,PATH, each "
+                   "with #x=NAME,y=NAME for fields or parts")
       ->required();
   command->add_flag("--decode", flags->loader.decode,
                     "Decode each sample and add a digest of its fields; those that are skipped "

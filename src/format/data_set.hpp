@@ -10,7 +10,7 @@
 //   read      plan.extents()             into memory, wherever the caller likes
 //   decode    plan.decode(unit, ...)     only what cannot be used as it lies: filtered or split
 //                                        chunks, deflated members, numbers of another byte order;
-//                                        units are independent
+//                                        and checks checksums; units are independent
 //   use       plan.unpack(...)           names and parts of all samples, in place or decoded; a
 //             plan.part(position, p, ..) sample's value is made of its parts
 //
@@ -193,7 +193,7 @@ struct DataSetFacts {
   std::uint64_t value_bytes = 0;        ///< of all values; saturated
   std::uint64_t together = 1;           ///< so many samples are decoded together, at most
   Values values = Values::in_file;
-  bool decodes = false;  ///< some parts have to be decoded
+  bool decodes = false;  ///< some parts have to be decoded, or checked
   /// Values in parts are put together behind what they are made of, where that is read to.
   bool parts_stay = false;
   bool named = false;           ///< samples have keys

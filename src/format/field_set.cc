@@ -54,11 +54,12 @@ std::uint64_t bytes_of(const Schema& schema, const std::string& path) {
 }  // namespace
 
 FieldSet::FieldSet(std::string path, std::string format, Schema schema, DataFiles files,
-                   std::vector<SamplePart> parts)
+                   std::vector<SamplePart> parts, std::vector<std::string> notes)
     : DataSet(std::move(path), std::move(format), std::move(files)),
       parts_(std::move(parts)),
       first_{0} {
   facts_.schema = std::move(schema);
+  facts_.notes = std::move(notes);
   facts_.sample_bytes = bytes_of(facts_.schema, facts_.path);
   for (const SamplePart& part : parts_) {
     if (part.rows > UINT64_MAX / 2 - first_.back()) {

@@ -31,9 +31,9 @@ struct SamplePart {
 
 class FieldSet final : public DataSet {
  public:
-  /// Every part, one a file, has all fields of `schema`.
+  /// Every part, one a file, has all fields of `schema`; `notes` as DataSetFacts::notes.
   FieldSet(std::string path, std::string format, Schema schema, DataFiles files,
-           std::vector<SamplePart> parts);
+           std::vector<SamplePart> parts, std::vector<std::string> notes = {});
 
   std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
   DecodeCounters counters() const override;

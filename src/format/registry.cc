@@ -14,6 +14,9 @@
 #include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
 #include "format/tar/tar.hpp"
+#include "format/tfrecord/tfrecord.hpp"
+#include "format/tokens/tokens.hpp"
+#include "format/zip/zip.hpp"
 #include "storage/file_pool.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -24,9 +27,11 @@ namespace {
 /// Of the process, as plug-ins are: what was added stays.
 struct Registry {
   std::mutex mutex;
-  std::vector<Format> formats = {
-      hdf5::hdf5_format(), raw::npy_format(),       raw::cifar10_format(),    raw::raw_format(),
-      tar::tar_format(),   folder::folder_format(), convention::lmdb_format()};
+  std::vector<Format> formats = {hdf5::hdf5_format(),     tokens::tokens_format(),
+                                 raw::npy_format(),       raw::cifar10_format(),
+                                 raw::raw_format(),       tar::tar_format(),
+                                 zip::zip_format(),       tfrecord::tfrecord_format(),
+                                 folder::folder_format(), convention::lmdb_format()};
 };
 
 Registry& registry() {
@@ -34,8 +39,8 @@ Registry& registry() {
   return all;
 }
 
-std::string format_of(const std::string& path) {
-  FirstFile first{.path = without_file_scheme(path), .file = nullptr};
+std::string format_of(const std::string& path, const FormatOptions& options) {
+  FirstFile first{.path = without_file_scheme(path), .file = nullptr, .options = options};
   if (!std::filesystem::is_directory(first.path)) first.file = open_file(path, Engine::pread);
   for (const Format& format : formats()) {
     if (format.recognise && format.recognise(first)) return format.name;
@@ -101,12 +106,13 @@ Format find_format(const std::string& name, const std::string& text) {
               fmt::format("use one of auto, {}", format_names()), {.file = text});
 }
 
-std::string recognise_files(const std::string& text) {
+std::string recognise_files(const std::string& text, const FormatOptions& options) {
   try {
-    return format_of(find_files(text).front());
+    return format_of(find_files(text).front(), options);
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
-    if (error.kind() == ErrorKind::io || begins_a_list(text)) throw;
+    const bool known = error.kind() == ErrorKind::unsupported;
+    if (error.kind() == ErrorKind::io || known || begins_a_list(text)) throw;
     return formats().back().name;
   }
 }
@@ -116,7 +122,8 @@ std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOpti
   DatasetFiles found;
   Format format;
   peers.together([&] {
-    format = find_format(options.format == "auto" ? recognise_files(text) : options.format, text);
+    format = find_format(options.format == "auto" ? recognise_files(text, options) : options.format,
+                         text);
     if (!format.names_itself) found = find_dataset_files(text);
   });
   auto data =

@@ -41,6 +41,7 @@ struct FormatOptions {
 struct FirstFile {
   std::string path;                  ///< without "file://"
   std::shared_ptr<const File> file;  ///< null: a directory
+  const FormatOptions& options;
 };
 
 /// What a data set is to be made of.
@@ -58,7 +59,8 @@ struct FormatRequest {
 struct Format {
   std::string name;
   std::string description;  ///< "NumPy arrays, a sample a row": for help and documentation
-  /// Whether the data set looks like this one; empty: only when asked for by name. Throws io.
+  /// Whether the data set looks like this one; empty: only when asked for by name. Throws io,
+  /// and unsupported for what it recognises and nobody reads.
   std::function<bool(const FirstFile&)> recognise;
   /// Collective over FormatRequest::peers, where it uses them. Throws not_found, unsupported,
   /// corrupt, io, usage.
@@ -83,8 +85,9 @@ std::string format_names();
 Format find_format(const std::string& name, const std::string& text);
 
 /// The format that the first file which `text` names looks like; the last one when it is none of
-/// the others (or no file): then opening tells what is wrong. Throws io.
-std::string recognise_files(const std::string& text);
+/// the others (or no file): then opening tells what is wrong. Throws io, and unsupported for files
+/// that are known and nobody reads.
+std::string recognise_files(const std::string& text, const FormatOptions& options = {});
 
 /// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Collective
 /// over `peers`. Throws not_found, unsupported, corrupt, io, usage; what a peer throws on the way.

@@ -62,7 +62,9 @@ std::string recognize(const Ranks& ranks, const std::string& path, const LoaderO
     if (format != "auto" || ranks.world->rank() != 0) return;
     const auto found = std::make_shared<std::string>();
     ask_storage(path, options.timeout, "open this",
-                [found, path] { *found = recognise_files(path); });
+                [found, path, how = format_options(options, ReadEngine::pread)] {
+                  *found = recognise_files(path, how);
+                });
     format = *found;
   });
   return broadcast_text(*ranks.world, format, 0);

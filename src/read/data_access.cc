@@ -124,7 +124,7 @@ DataFacts DataAccess::facts() const {
                   .parts = known.parts,
                   .fingerprint = known.fingerprint};
   // Samples of any size lie apart in the stage, with their names.
-  if (known.named && !known.keys_in_bytes) {
+  if (known.schema.fields.empty() && !known.keys_in_bytes) {
     facts.stored_bytes += known.key_bytes + known.entries * kApartBytes;
   }
   if (known.of_files.size() < 2) return facts;

@@ -104,11 +104,12 @@ StageFiller::StageFiller(const DataSet& data, Stage& stage, int root, unsigned t
       stage_(stage),
       root_(root),
       into_stage_(facts_.values == DataSetFacts::Values::in_file || facts_.parts_stay),
-      pool_("fb-decode", into_stage_ ? 1 : threads, placement) {}
+      pool_("fb-decode", into_stage_ && !facts_.decodes ? 1 : threads, placement) {}
 
 void StageFiller::fill(const FilledPart& part, BulkReader& bulk) {
   const std::uint64_t scratch_bytes = part.plan.scratch_bytes();
   if (facts_.values == DataSetFacts::Values::in_file) {
+    if (facts_.decodes) decode(part, {});  // which only checks
     point_at(part, {}, bulk);
   } else if (facts_.values == DataSetFacts::Values::in_scratch) {
     const auto scratch = stage_.take(root_, part.window, scratch_bytes);

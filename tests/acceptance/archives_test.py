@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""`forebay samples` over tar shards and folders of files: what tarfile and the file system hold.
+"""`forebay samples` over tar, zip, TFRecord and folders of files: what tarfile, zipfile, this file and
+the file system hold.
 
-Archives are drawn at random: GNU, PAX and ustar headers, long names, folders, samples of one to three
-parts of any size. FOREBAY_TEST_SCALE=k draws k times as many.
+Archives are drawn at random: GNU, PAX and ustar headers, stored and deflated members, packed and single
+numbers, long names, folders, samples of one to three parts of any size. FOREBAY_TEST_SCALE=k draws k times
+as many.
 """
 
 import collections
@@ -13,7 +15,9 @@ import json
 import os
 import random
 import re
+import struct
 import tarfile
+import zipfile
 
 import launch
 
@@ -30,7 +34,46 @@ def digest(value):
     return f"{_xxhash.XXH3_64bits(value, len(value)):016x}"
 
 
-def samples_of(paths):
+def crc32c(content):
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def crc_of_byte(byte):
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+CRC_TABLE = [crc_of_byte(byte) for byte in range(256)]
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    content = b""
+    while number >= 128:
+        content += bytes([number & 127 | 128])
+        number >>= 7
+    return content + bytes([number])
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def record_of(content):
+    length = struct.pack("<Q", len(content))
+
+    def masked(of):
+        crc = crc32c(of)
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    return length + masked(length) + content + masked(content)
+
+
+def samples_of_tar(paths):
     """[(key, {extension: bytes})] as WebDataset groups the members of its shards."""
     samples = []
     for path in paths:
@@ -71,6 +114,86 @@ def write_shards(generator, folder, parts):
     return paths
 
 
+def write_zips(generator, folder, parts):
+    paths = []
+    longest = generator.choice((40, 3000, 100000))
+    for number in range(generator.randint(1, 4)):
+        paths.append(os.path.join(folder, f"part-{number:03}.zip"))
+        folder_of = f"folder/{'n' * generator.choice((1, 200))}"
+        members = [f"{folder_of}{number:03}-{sample:05}.{part}"
+                   for sample in range(generator.randint(1, 60)) for part in parts]
+        if generator.random() < 0.5:
+            generator.shuffle(members)
+        with zipfile.ZipFile(paths[-1], "w") as archive:
+            if generator.random() < 0.3:
+                archive.mkdir("folder") if hasattr(archive, "mkdir") else archive.writestr("folder/", b"")
+            for name in members:
+                size = generator.choice((0, 1, generator.randrange(longest)))
+                content = generator.choice((generator.randbytes(size), b"ab" * (size // 2)))
+                info = zipfile.ZipInfo(name)
+                info.compress_type = generator.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+                with archive.open(info, "w", force_zip64=generator.random() < 0.2) as member:
+                    member.write(content)
+    return paths
+
+
+def samples_of_zip(paths):
+    samples = []
+    for path in paths:
+        of_file = {}
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if not name.endswith("/"):
+                    key, _, part = name.partition(".")
+                    of_file.setdefault(key, {})[part.lower()] = archive.read(name)
+        samples += of_file.items()
+    return samples
+
+
+def write_records(generator, folder, parts):
+    """Files of Examples: the first part is bytes, the others floats and integers; and what they hold,
+    which no package of this machine can tell."""
+    paths = []
+    samples = RECORDS[folder] = []
+    longest = generator.choice((40, 3000, 30000))
+    for number in range(generator.randint(1, 4)):
+        paths.append(os.path.join(folder, f"part-{number:03}.tfrecord"))
+        with open(paths[-1], "wb") as file:
+            for _ in range(generator.randint(1, 60)):
+                sample = {parts[0].lower(): generator.randbytes(generator.randrange(longest))}
+                lists = [field(1, field(1, sample[parts[0].lower()]))]
+                for place, part in enumerate(parts[1:]):
+                    packed = generator.random() < 0.5
+                    if place == 0:
+                        numbers = [struct.pack("<f", generator.random()) for _ in range(generator.randrange(9))]
+                        value = b"".join(numbers)
+                        content = field(1, value) if packed else b"".join(b"\x0d" + one for one in numbers)
+                    else:
+                        numbers = [generator.randrange(-(1 << 63), 1 << 63) for _ in range(generator.randrange(9))]
+                        value = struct.pack(f"<{len(numbers)}q", *numbers)
+                        varints = [varint(one) for one in numbers]
+                        content = field(1, b"".join(varints)) if packed else b"".join(b"\x08" + one for one in varints)
+                    sample[part.lower()] = value
+                    lists.append(field(2 + place, content))
+                entries = [field(1, field(1, part.lower().encode()) + field(2, one))
+                           for part, one in zip(parts, lists)]
+                generator.shuffle(entries)
+                file.write(record_of(field(1, b"".join(entries))))
+                samples.append(("", sample))
+    return paths
+
+
+RECORDS = {}
+
+
+def samples_of_records(paths):
+    return RECORDS[os.path.dirname(paths[0])]
+
+
+KINDS = {"tar": (write_shards, samples_of_tar), "zip": (write_zips, samples_of_zip),
+         "tfrecord": (write_records, samples_of_records)}
+
+
 class Archives(launch.AcceptanceCase):
 
     def samples(self, dataset, ranks, *flags):
@@ -83,10 +206,10 @@ class Archives(launch.AcceptanceCase):
             key, content = expected[line["sample"]]
             self.assertEqual(bytes.fromhex(line["key"]).decode(), key)
             if len(parts) == 1:
-                self.assertEqual((line["bytes"], line["xxh3"]),
-                                 (len(content[parts[0]]), digest(content[parts[0]])), key)
+                value = content[parts[0].lower()]
+                self.assertEqual((line["bytes"], line["xxh3"]), (len(value), digest(value)), key)
                 continue
-            self.assertEqual(list(line["parts"]), [part.lower() for part in parts])
+            self.assertEqual(sorted(line["parts"]), sorted(part.lower() for part in parts))
             for part in parts:
                 value = content[part.lower()]
                 self.assertEqual(line["parts"][part.lower()],
@@ -94,27 +217,33 @@ class Archives(launch.AcceptanceCase):
 
     def test_every_order_on_random_archives(self):
         for seed in range(8 * launch.SCALE):
-            generator = random.Random(seed)
-            parts = generator.choice((("jpg",), ("jpg", "cls"), ("seg.png", "txt", "JSON")))
-            folder = self.path(f"d{seed}")
-            os.mkdir(folder)
-            paths = write_shards(generator, folder, parts)
-            expected = samples_of(paths)
-            name = generator.choice((os.path.join(folder, "part-*.tar"), ",".join(paths),
-                                     os.path.join(folder, f"part-{{000..{len(paths) - 1:03}}}.tar")))
-            ranks = generator.choice((0, 2, 3))
-            batch = generator.randint(max(2, ranks), 20)
-            orders = (("strided", "--coalesce", generator.randint(1, 5)), ("shuffled",),
-                      ("shuffled", "--keep", 3), ("grouped", "--group", max(1, len(expected) // 4)))
-            for order in launch.some(generator.sample(orders, 2), every=1, on_mpich=2):
-                way = generator.choice(WAYS)
-                with self.subTest(seed=seed, parts=parts, order=order, way=way, ranks=ranks):
-                    lines = self.samples(name, ranks, "--order", *order, "--batch", batch,
-                                         "--epochs", 2, "--seed", seed, *way)
-                    self.check(lines, expected, parts)
-                    times = collections.Counter((line["epoch"], line["sample"]) for line in lines)
-                    self.assertEqual(set(times.values()), {1})
-                    self.assertEqual(len(times), 2 * len(expected))
+            for kind in launch.some(KINDS, every=1, on_mpich=2):
+                self.every_order(seed, kind)
+
+    def every_order(self, seed, kind):
+        write, samples_of = KINDS[kind]
+        generator = random.Random(f"{seed}{kind}" if kind != "tar" else seed)
+        parts = generator.choice((("jpg",), ("jpg", "cls"), ("seg.png", "txt", "JSON")))
+        folder = self.path(f"{kind}{seed}")
+        os.mkdir(folder)
+        paths = write(generator, folder, parts)
+        expected = samples_of(paths)
+        end = f".{kind}"
+        name = generator.choice((os.path.join(folder, "part-*" + end), ",".join(paths),
+                                 os.path.join(folder, f"part-{{000..{len(paths) - 1:03}}}{end}")))
+        ranks = generator.choice((0, 2, 3))
+        batch = generator.randint(max(2, ranks), 20)
+        orders = (("strided", "--coalesce", generator.randint(1, 5)), ("shuffled",),
+                  ("shuffled", "--keep", 3), ("grouped", "--group", max(1, len(expected) // 4)))
+        for order in launch.some(generator.sample(orders, 2), every=1, on_mpich=2):
+            way = generator.choice(WAYS)
+            with self.subTest(kind=kind, seed=seed, parts=parts, order=order, way=way, ranks=ranks):
+                lines = self.samples(name, ranks, "--order", *order, "--batch", batch,
+                                     "--epochs", 2, "--seed", seed, *way)
+                self.check(lines, expected, parts)
+                times = collections.Counter((line["epoch"], line["sample"]) for line in lines)
+                self.assertEqual(set(times.values()), {1})
+                self.assertEqual(len(times), 2 * len(expected))
 
     def test_parts_are_chosen_and_renamed_and_what_is_left_out_is_said(self):
         path = self.path("mixed.tar")
@@ -137,32 +266,46 @@ class Archives(launch.AcceptanceCase):
             self.assertIn(word, result.err)
 
     def test_damaged_archives_are_refused_with_their_place(self):
+        for kind in KINDS:
+            self.refused_or_whole(kind)
+
+    def refused_or_whole(self, kind):
+        write, samples_of = KINDS[kind]
         generator = random.Random(5)
-        folder = self.path("sound")
+        folder = self.path(f"sound-{kind}")
         os.mkdir(folder)
-        path = write_shards(generator, folder, ("jpg", "cls"))[0]
+        parts = ("jpg", "cls") if kind != "tfrecord" else ("jpg", "txt", "cls")
+        path = write(generator, folder, parts)[0]
         with open(path, "rb") as file:
             sound = file.read()
         expected = samples_of([path])
-        damaged = self.path("damaged.tar")
+        damaged = self.path(f"damaged.{kind}")
         for case in range(30 * launch.SCALE):
             content = bytearray(sound)
             if case % 2:
                 del content[generator.randrange(600, len(content)):]
             else:
-                content[generator.randrange(0, 512)] ^= generator.randrange(1, 256)
+                # Of tar, headers alone have checksums.
+                content[generator.randrange(0, 512 if kind == "tar" else len(content))] ^= generator.randrange(1, 256)
             with open(damaged, "wb") as file:
                 file.write(content)
-            result = launch.run("samples", damaged, "--format", "tar", "--codec", "bytes", "--batch", 2,
+            result = launch.run("samples", damaged, "--format", kind, "--codec", "bytes", "--batch", 2,
                                 "--epochs", 1)
-            with self.subTest(case=case):
+            with self.subTest(kind=kind, case=case):
                 if result.code != 0:
-                    self.assertIn("damaged.tar", result.err)
+                    self.assertIn(f"damaged.{kind}", result.err)
                     continue
-                # What was damaged says nothing of samples: all of them are there.
+                # What was damaged says nothing of samples, or ended between two records.
                 lines = [json.loads(line) for line in result.out.splitlines()]
-                self.check(lines, expected, ("jpg", "cls"))
-                self.assertEqual(len(lines), len(expected))
+                if kind != "zip":
+                    self.check(lines, expected, parts)
+                else:  # names have no checksums
+                    known = {digest(value) for _, sample in expected for value in sample.values()}
+                    for line in lines:
+                        values = line["parts"].values() if "parts" in line else (line,)
+                        self.assertLessEqual({value["xxh3"] for value in values}, known)
+                if kind == "tar":
+                    self.assertEqual(len(lines), len(expected))
 
     def test_a_folder_of_images(self):
         root = self.path("images")

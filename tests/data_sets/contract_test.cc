@@ -41,6 +41,8 @@ class EveryFormat : public ::testing::TestWithParam<std::string> {
     options.format = set_.options.format;
     options.schema = set_.options.schema;
     options.header_bytes = set_.options.header_bytes;
+    options.window_length = set_.options.length;
+    options.window_step = set_.options.step;
     return options;
   }
   std::unique_ptr<DataSet> open() const { return open_data_set(set_.path, format_options()); }
@@ -81,7 +83,7 @@ TEST(EveryFormat, IsAskedHere) {
 
 TEST_P(EveryFormat, IsRecognised) {
   if (set_.options.format != "auto") GTEST_SKIP() << "only when asked for by name";
-  EXPECT_EQ(recognise_files(set_.path), GetParam());
+  EXPECT_EQ(recognise_files(set_.path, format_options()), GetParam());
 }
 
 TEST_P(EveryFormat, TellsFacts) {
@@ -160,9 +162,7 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(std::string(order) + ", " + std::to_string(ranks) + " ranks");
       LoaderOptions options = LoaderOptions::parse(order);
-      options.format = set_.options.format;
-      options.schema = set_.options.schema;
-      options.header_bytes = set_.options.header_bytes;
+      static_cast<DataOptions&>(options) = set_.options;
       options.codec = set_.options.codec;
       options.batch = 8;
       options.epochs = 1;

@@ -66,6 +66,70 @@ inline std::string tar_member(const std::string& name, const std::string& bytes,
   return header + bytes + std::string((512 - bytes.size() % 512) % 512, '\0');
 }
 
+/// `number` in `bytes` bytes, the low one first.
+inline std::string little(std::uint64_t number, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i);
+  return text;
+}
+
+/// A CRC of 32 bits with its polynomial reversed: 0xEDB88320 of zip, 0x82F63B78 of TFRecord.
+inline std::uint32_t crc_of(const std::string& bytes, std::uint32_t polynomial) {
+  std::uint32_t crc = 0xFFFFFFFF;
+  for (const char c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? polynomial : 0);
+  }
+  return ~crc;
+}
+
+/// A zip archive of these members; those with an odd number are deflated, in blocks that are not
+/// compressed.
+inline std::string zip_archive(const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string bytes;
+  std::string directory;
+  int number = 0;
+  for (const auto& [name, content] : members) {
+    const bool deflated = number++ % 2 == 1;
+    const std::string length = little(content.size(), 2);
+    const std::string stored =
+        deflated ? '\1' + length + little(~content.size(), 2) + content : content;
+    const std::string head = little(deflated ? 8 : 0, 2) + std::string(4, '\0') +
+                             little(crc_of(content, 0xEDB88320), 4) + little(stored.size(), 4) +
+                             little(content.size(), 4) + little(name.size(), 2);
+    const std::string extra = number % 3 == 0 ? std::string("\x99\x99\0\0", 4) : "";
+    directory += std::string("PK\1\2\x14\0\x14\0\0\0", 10) + head + std::string(12, '\0') +
+                 little(bytes.size(), 4) + name;
+    bytes +=
+        std::string("PK\3\4\x14\0\0\0", 8) + head + little(extra.size(), 2) + name + extra + stored;
+  }
+  const std::string count = little(members.size(), 2);
+  return bytes + directory + std::string("PK\5\6\0\0\0\0", 8) + count + count +
+         little(directory.size(), 4) + little(bytes.size(), 4) + std::string(2, '\0');
+}
+
+/// A field of a protobuf message that is bytes, or a message.
+inline std::string wire_bytes(int number, const std::string& bytes) {
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  std::uint64_t length = bytes.size();
+  for (; length >= 128; length >>= 7) text += static_cast<char>(length | 128);
+  return text + static_cast<char>(length) + bytes;
+}
+
+/// An entry of a tf.train.Example: list 1 is of bytes, 2 of floats, 3 of integers.
+inline std::string feature(const std::string& name, int list, const std::string& values) {
+  return wire_bytes(1, wire_bytes(1, name) + wire_bytes(2, wire_bytes(list, values)));
+}
+
+inline std::string tf_record(const std::string& data) {
+  const auto masked = [](const std::string& bytes) {
+    const std::uint32_t crc = crc_of(bytes, 0x82F63B78);
+    return little((crc >> 15 | crc << 17) + 0xa282ead8, 4);
+  };
+  const std::string length = little(data.size(), 8);
+  return length + masked(length) + data + masked(data);
+}
+
 inline MadeSet make_npy(const TemporaryFolder& folder) {
   MadeSet set{.path = folder.file("a.npy")};
   std::string dict = "{'descr': '|u1', 'fortran_order': False, 'shape': (41, 30), }";
@@ -156,16 +220,69 @@ inline MadeSet make_lmdb(const TemporaryFolder& folder) {
   return set;
 }
 
+inline MadeSet make_zip(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("z-{0..1}.zip")};
+  for (int archive = 0; archive < 2; ++archive) {
+    std::vector<std::pair<std::string, std::string>> members;
+    for (std::uint64_t i = 0; i < (archive == 0 ? 20 : kSamples - 20); ++i) {
+      const std::string key = "folder/" + std::to_string(archive * 100 + i);
+      const std::vector<std::string> parts{content(i, i * 137 % 5000), std::to_string(i)};
+      members.insert(members.end(), {{key + ".bin", parts[0]}, {key + ".txt", ""}});
+      members.insert(members.end() - static_cast<long>(i % 3), {key + ".cls", parts[1]});
+      set.values.push_back(packed_text({parts[0], parts[1]}));
+      set.keys.push_back(key);
+    }
+    write_file(folder.file("z-" + std::to_string(archive) + ".zip"), zip_archive(members));
+  }
+  set.path += "#bin,cls";
+  set.one_file = folder.file("z-1.zip");
+  set.options.codec = "bytes";
+  return set;
+}
+
+inline MadeSet make_tfrecord(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("r-{0..1}.tfrecord")};
+  for (int file = 0; file < 2; ++file) {
+    std::string bytes;
+    for (std::uint64_t i = 0; i < (file == 0 ? 20 : kSamples - 20); ++i) {
+      const std::string image = content(i, i * 137 % 5000);
+      const std::string floats = content(i, i % 4 * 4);
+      const char label = static_cast<char>(i);
+      bytes += tf_record(wire_bytes(1, feature("label", 3, wire_bytes(1, std::string(1, label))) +
+                                           feature("box", 2, wire_bytes(1, floats)) +
+                                           feature("image", 1, wire_bytes(1, image))));
+      set.values.push_back(packed_text({floats, image, little(i, 8)}));
+    }
+    write_file(folder.file("r-" + std::to_string(file) + ".tfrecord"), bytes);
+  }
+  set.one_file = folder.file("r-1.tfrecord");
+  set.options.codec = "bytes";
+  return set;
+}
+
+inline MadeSet make_tokens(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("t-{0..1}.bin")};
+  for (int file = 0; file < 2; ++file) {
+    const std::uint64_t windows = file == 0 ? 20 : kSamples - 20;
+    const std::string bytes = content(static_cast<std::uint64_t>(file), 2 * (3 * windows + 2 + 2));
+    for (std::uint64_t i = 0; i < windows; ++i) set.values.push_back(bytes.substr(6 * i, 10));
+    write_file(folder.file("t-" + std::to_string(file) + ".bin"), bytes);
+  }
+  set.one_file = folder.file("t-1.bin");
+  set.options.schema = "u16";
+  set.options.length = 5;
+  set.options.step = 3;
+  return set;
+}
+
 using Maker = std::function<MadeSet(const TemporaryFolder&)>;
 
 /// By name of the format. HDF5 files, which libhdf5 makes, are in tests/sample_sets.
 inline const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all{{"npy", make_npy},
-                                                {"raw", make_raw},
-                                                {"cifar10", make_cifar10},
-                                                {"tar", make_tar},
-                                                {"folder", make_folder},
-                                                {"lmdb", make_lmdb}};
+  static const std::map<std::string, Maker> all{
+      {"npy", make_npy},       {"raw", make_raw},       {"cifar10", make_cifar10},
+      {"tar", make_tar},       {"zip", make_zip},       {"tfrecord", make_tfrecord},
+      {"tokens", make_tokens}, {"folder", make_folder}, {"lmdb", make_lmdb}};
   return all;
 }
 

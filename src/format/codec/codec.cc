@@ -1,4 +1,4 @@
-// make_codec() and the codecs that need little code: raw tensors, image files, plain bytes.
+// make_codec() and the codecs that need little code: raw tensors, image files, numbers, bytes.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -107,6 +107,26 @@ class BytesCodec final : public Codec {
   Schema schema_;
 };
 
+/// Arrays of any length, which are not decoded.
+class ArrayCodec final : public Codec {
+ public:
+  explicit ArrayCodec(ElementType type) : schema_{.fields = {}, .ragged = {{.type = type}}} {}
+
+  std::string_view name() const override { return to_string(schema_.ragged[0].type); }
+  const Schema& schema() const override { return schema_; }
+  void decode(std::span<const std::byte> value,
+              std::span<const std::span<std::byte>> fields) const override {
+    check_buffers(schema_, fields);
+    if (value.size() % size_of(schema_.ragged[0].type) == 0) return;
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes are no array of {}", value.size(), name()),
+                "correct --codec");
+  }
+
+ private:
+  Schema schema_;
+};
+
 std::uint64_t total_bytes(const Schema& schema) {
   std::uint64_t total = 0;
   for (const Field& field : schema.fields) total += field.bytes();
@@ -132,8 +152,11 @@ CodecPtr named_codec(const std::string& name, const Schema& declared,
   if (name == "raw") return make_raw_codec(declared);
   if (name == "number") return std::make_shared<NumberCodec>();
   if (name == "bytes") return make_bytes_codec();
-  throw Error(ErrorKind::usage, fmt::format("'{}' is not a codec", name),
-              "use one of auto, datum, image, raw, number, bytes");
+  if (name.find(':') != std::string::npos) return make_raw_codec(parse_schema(name));
+  if (is_element_type(name)) return std::make_shared<ArrayCodec>(parse_element_type(name));
+  throw Error(
+      ErrorKind::usage, fmt::format("'{}' is not a codec", name),
+      "use one of auto, datum, image, raw, number, bytes, a type (f32) or NAME:TYPE[SHAPE]");
 }
 
 }  // namespace

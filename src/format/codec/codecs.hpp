@@ -27,6 +27,9 @@ CodecPtr make_raw_codec(Schema schema);
 /// Values that stay as they are: no fields, decode() does nothing.
 CodecPtr make_bytes_codec();
 
+/// Whether parse_element_type() knows it.
+bool is_element_type(std::string_view text);
+
 /// Whether `value` is a Datum whose shape and data agree.
 bool looks_like_datum(std::span<const std::byte> value);
 

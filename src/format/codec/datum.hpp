@@ -1,16 +1,13 @@
 // Caffe's Datum, read in place in one pass over the stored value, and written.
 //
-//   value := field*        field := tag payload        tag := varint(number << 3 | wire type)
-//   wire types: 0 varint, 1 eight bytes, 2 varint length + bytes, 3 group, 4 its end, 5 four bytes
-//
 //   number  field       wire type        number  field        wire type
 //   1-3     channels,   0 (int32)        5       label        0 (int32)
 //           height,                      6       float_data   5, or 2 where packed
 //           width                        7       encoded      0 (bool)
 //   4       data        2
 //
-// This is all of Protocol Buffers that this one message needs. Where a value may be written in
-// several ways, reading follows them: the last of repeated single fields counts, floats may be
+// This is all of Protocol Buffers (format/codec/wire.hpp) that this one message needs. Where a value
+// may be written in several ways, reading follows them: the last of repeated single fields counts, floats may be
 // packed or not, unknown fields and groups are skipped. The parser and the writer that protoc
 // generates for tests/support/datum/datum.proto accept the same values with the same result, and
 // write the same bytes; tests and fuzzing hold the code here to that.

@@ -172,6 +172,10 @@ CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte
       field.name = parts[p].fields == 1 ? list[p].name : list[p].name + "." + field.name;
       schema.fields.push_back(std::move(field));
     }
+    for (Field field : parts[p].codec->schema().ragged) {
+      field.name = list[p].name;
+      schema.ragged.push_back(std::move(field));
+    }
   }
   return std::make_shared<PartsCodec>(std::move(parts), std::move(schema));
 }

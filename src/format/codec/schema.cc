@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
+#include "format/codec/codecs.hpp"
 
 namespace forebay {
 namespace {
@@ -90,10 +92,13 @@ std::size_t size_of(ElementType type) { return kTypes[static_cast<std::size_t>(t
 
 std::string_view to_string(ElementType type) { return kTypes[static_cast<std::size_t>(type)].name; }
 
+bool is_element_type(std::string_view text) {
+  return std::ranges::find(kTypes, text, &TypeInfo::name) != kTypes.end();
+}
+
 ElementType parse_element_type(std::string_view text) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == text) return static_cast<ElementType>(i);
-  }
+  const auto* const at = std::ranges::find(kTypes, text, &TypeInfo::name);
+  if (at != kTypes.end()) return static_cast<ElementType>(at - kTypes.begin());
   throw Error(ErrorKind::usage, fmt::format("'{}' is not an element type", text),
               "use one of u8, u16, u32, u64, i8, i16, i32, i64, f16, f32, f64");
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -16,21 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Those of torchvision.datasets.folder.IMG_EXTENSIONS.
-constexpr std::array<std::string_view, 9> kImages = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
-                                                     ".pgm", ".tif",  ".tiff", ".webp"};
 // Deeper is a loop of links.
 constexpr int kDeepest = 64;
 
 bool is_hidden(const fs::path& path) { return path.filename().native().starts_with('.'); }
 
-bool is_image(const fs::path& path) {
-  std::string extension = path.extension().native();
-  for (char& c : extension) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return std::ranges::find(kImages, extension) != kImages.end();
-}
+bool is_image(const fs::path& path) { return is_image_name(path.filename().native()); }
 
 /// What one folder holds, without hidden ones, each kind sorted by bytes.
 struct Listing {

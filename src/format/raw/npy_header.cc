@@ -227,4 +227,14 @@ NpyHeader parse_npy_header(std::span<const std::byte> header) {
   return result;
 }
 
+NpyHeader read_npy_header(const File& file) {
+  const std::uint64_t size = file.size();
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(size, kNpyPreambleBytes));
+  file.read(0, bytes);
+  const std::uint64_t length = npy_header_bytes(bytes);
+  bytes.resize(std::min(size, length));
+  file.read(0, bytes);
+  return parse_npy_header(bytes);
+}
+
 }  // namespace forebay::raw

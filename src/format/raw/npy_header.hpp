@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "forebay/storage.hpp"
 
 namespace forebay::raw {
 
@@ -39,5 +40,7 @@ std::uint64_t npy_header_bytes(std::span<const std::byte> start);
 /// Parses the first npy_header_bytes() of a file. Throws corrupt; unsupported for Fortran order,
 /// objects, structures, dates, complex numbers, Unicode strings, and an array without dimensions.
 NpyHeader parse_npy_header(std::span<const std::byte> header);
+/// Both of the above for a file.
+NpyHeader read_npy_header(const File& file);
 
 }  // namespace forebay::raw

@@ -14,16 +14,6 @@
 namespace forebay::raw {
 namespace {
 
-NpyHeader read_header(const File& file) {
-  const std::uint64_t size = file.size();
-  std::vector<std::byte> bytes(std::min<std::uint64_t>(size, kNpyPreambleBytes));
-  file.read(0, bytes);
-  const std::uint64_t length = npy_header_bytes(bytes);
-  bytes.resize(std::min(size, length));
-  file.read(0, bytes);
-  return parse_npy_header(bytes);
-}
-
 struct NpyArray {
   std::uint64_t rows = 0;
   Field field;
@@ -32,7 +22,7 @@ struct NpyArray {
 
 NpyArray read_array(const File& file) {
   try {
-    const NpyHeader header = read_header(file);
+    const NpyHeader header = read_npy_header(file);
     NpyArray array{.rows = header.shape[0],
                    .field = {.name = "data", .type = header.type, .shape = {}},
                    .layout = {}};

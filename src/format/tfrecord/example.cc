@@ -1,0 +1,113 @@
+#include "format/tfrecord/example.hpp"
+
+#include <cstring>
+
+#include "format/codec/wire.hpp"
+
+namespace forebay::tfrecord {
+namespace {
+
+using wire::WireField;
+using wire::WireReader;
+
+WireReader reader_of(std::span<const std::byte> bytes) {
+  return {bytes, "a tf.train.Example", "write the record again"};
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void append(std::vector<std::byte>& memory, std::span<const std::byte> bytes) {
+  memory.insert(memory.end(), bytes.begin(), bytes.end());
+}
+
+Feature read_entry(std::span<const std::byte> entry) {
+  Feature feature;
+  std::span<const std::byte> message;
+  WireReader fields = reader_of(entry);
+  while (!fields.at_end()) {
+    const WireField field = fields.next();
+    if (field.is(1, wire::kBytes)) feature.name = text_of(field.payload);
+    if (field.is(2, wire::kBytes)) message = field.payload;
+  }
+  WireReader lists = reader_of(message);
+  while (!lists.at_end()) {
+    const WireField field = lists.next();
+    if (field.type != wire::kBytes || field.number < 1 || field.number > 3) continue;
+    const auto kind = static_cast<FeatureKind>(field.number);
+    if (feature.kind == kind) lists.throw_corrupt("a list in two pieces");
+    feature.kind = kind;
+    feature.list = field.payload;
+  }
+  return feature;
+}
+
+std::uint64_t append_integers(std::span<const std::byte> packed, std::vector<std::byte>& memory) {
+  WireReader numbers = reader_of(packed);
+  std::uint64_t count = 0;
+  for (; !numbers.at_end(); ++count) {
+    const std::uint64_t number = numbers.varint();
+    append(memory, std::as_bytes(std::span(&number, 1)));
+  }
+  return count;
+}
+
+}  // namespace
+
+void read_example(std::span<const std::byte> example,
+                  const std::function<void(const Feature&)>& take) {
+  WireReader fields = reader_of(example);
+  while (!fields.at_end()) {
+    const WireField field = fields.next();
+    // SequenceExample has lists of features beside the first one.
+    if (!field.is(1, wire::kBytes)) fields.throw_corrupt("another field than features");
+    WireReader features = reader_of(field.payload);
+    while (!features.at_end()) {
+      const WireField entry = features.next();
+      if (!entry.is(1, wire::kBytes)) features.throw_corrupt("another field than a feature");
+      take(read_entry(entry.payload));
+    }
+  }
+}
+
+FeatureValues read_values(const Feature& feature, std::vector<std::byte>& memory,
+                          std::vector<std::int64_t>* lengths) {
+  constexpr std::size_t kFloat = 4;
+  FeatureValues values;
+  const std::size_t begin = memory.size();
+  WireReader fields = reader_of(feature.list);
+  for (std::uint64_t pieces = 0; !fields.at_end();) {
+    const WireField field = fields.next();
+    if (field.number != 1) continue;
+    const bool text = feature.kind == FeatureKind::bytes;
+    const bool floats = feature.kind == FeatureKind::floats;
+    if (feature.kind == FeatureKind::integers) {
+      if (field.type == wire::kVarint) {
+        append(memory, std::as_bytes(std::span(&field.varint, 1)));
+        ++values.count;
+      } else if (field.type == wire::kBytes) {
+        values.count += append_integers(field.payload, memory);
+      }
+      continue;
+    }
+    if (field.type != wire::kBytes && !(floats && field.type == wire::kFixed32)) continue;
+    if (floats && field.payload.size() % kFloat != 0) fields.throw_corrupt("a half of a float");
+    values.count += text ? 1 : field.payload.size() / kFloat;
+    if (text && lengths != nullptr) {
+      lengths->push_back(static_cast<std::int64_t>(field.payload.size()));
+    }
+    // The only piece can be used where it lies.
+    if (pieces++ == 0) {
+      values.in_place = field.payload;
+      continue;
+    }
+    if (pieces == 2) append(memory, values.in_place);
+    values.in_place = {};
+    append(memory, field.payload);
+  }
+  if (memory.size() > begin) values.in_place = {};
+  return values;
+}
+
+}  // namespace forebay::tfrecord

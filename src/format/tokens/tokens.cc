@@ -1,0 +1,248 @@
+#include "format/tokens/tokens.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "forebay/error.hpp"
+#include "format/raw/choose_fields.hpp"
+#include "format/raw/npy_header.hpp"
+#include "format/same_schema.hpp"
+#include "format/strided_field.hpp"
+#include "storage/storages.hpp"
+
+namespace forebay::tokens {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+//  mark, 9 bytes | version 1, 8 | type, 1 | sequences S, 8 | documents, 8 | tokens of each, S * 4 |
+//  ...
+constexpr std::string_view kMark("MMIDIDX\0\0", 9);
+constexpr std::uint64_t kIndexHeader = 34;
+constexpr const char* kRestore = "the index is damaged: copy it again from its source";
+
+/// All tokens of a file.
+struct Stream {
+  ElementType type = ElementType::u16;
+  std::uint64_t first = 0;  ///< offset
+  std::uint64_t tokens = 0;
+  std::uint32_t swap = 0;
+};
+
+template <typename Number>
+Number number_at(std::span<const std::byte> bytes, std::uint64_t at) {
+  Number value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+std::string index_of(const std::string& path) {
+  return path.ends_with(".bin") ? path.substr(0, path.size() - 4) + ".idx" : std::string();
+}
+
+/// Megatron's, beside the file; null where there is none.
+std::shared_ptr<const File> open_index(const std::string& path) {
+  const std::string index = index_of(path);
+  if (index.empty() || !storage_has(index)) return nullptr;
+  auto file = open_file(index, Engine::pread);
+  std::array<std::byte, kMark.size()> start{};
+  if (file->size() < start.size()) return nullptr;
+  file->read(0, start);
+  return std::memcmp(start.data(), kMark.data(), start.size()) == 0 ? file : nullptr;
+}
+
+std::optional<ElementType> declared_type(const FormatOptions& options) {
+  if (options.schema.empty()) return std::nullopt;
+  const std::string_view text = options.schema;
+  if (text.find(':') == std::string_view::npos) return parse_element_type(text);
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no type of tokens", text),
+              "name one alone, as --schema u16");
+}
+
+[[noreturn]] void refuse_type(ElementType type) {
+  throw Error(ErrorKind::unsupported, fmt::format("{} are no tokens", to_string(type)),
+              "convert them to whole numbers");
+}
+
+Stream stream_of_npy(const File& file) {
+  const raw::NpyHeader header = raw::read_npy_header(file);
+  if (header.shape.size() != 1 || !header.inside.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the array has {} dimensions, and a stream of tokens has one",
+                            header.shape.size() + header.inside.size()),
+                "leave out --length, or flatten the array");
+  }
+  return {.type = header.type,
+          .first = header.data_offset,
+          .tokens = header.shape[0],
+          .swap = header.swap};
+}
+
+Stream stream_of_index(const File& index) {
+  try {
+    Stream stream;
+    std::vector<std::byte> bytes(index.size());
+    index.read(0, bytes);
+    stream.type = parse_index(bytes, stream.tokens);
+    return stream;
+  } catch (const Error& error) {
+    throw error.within({.file = index.path()});
+  }
+}
+
+Stream stream_of_bin(const File& file, const FormatOptions& options) {
+  const auto declared = declared_type(options);
+  if (const auto index = open_index(file.path())) {
+    const Stream stream = stream_of_index(*index);
+    if (!declared || *declared == stream.type) return stream;
+    throw Error(ErrorKind::usage,
+                fmt::format("tokens are {} and not {}, says {}", to_string(stream.type),
+                            to_string(*declared), index->path()),
+                "leave out --schema");
+  }
+  if (!declared) {
+    throw Error(ErrorKind::usage, "the file does not say of which type its tokens are",
+                "name it: --schema u16 (nanoGPT's GPT-2 tokens) or u32");
+  }
+  const auto width = static_cast<std::uint32_t>(size_of(*declared));
+  const std::uint64_t size = file.size();
+  if (size < options.header_bytes || (size - options.header_bytes) % width != 0) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes are not {} bytes of header and whole {} tokens", size,
+                            options.header_bytes, to_string(*declared)),
+                "the file was cut, or correct --schema and --header-bytes");
+  }
+  return {.type = *declared,
+          .first = options.header_bytes,
+          .tokens = (size - options.header_bytes) / width,
+          .swap = options.big_endian ? width : 0};
+}
+
+Stream stream_of(const File& file, const FormatOptions& options) {
+  std::array<std::byte, raw::kNpyPreambleBytes> start{};
+  const auto known = std::span(start).first(std::min<std::uint64_t>(start.size(), file.size()));
+  file.read(0, known);
+  const Stream stream = raw::is_npy(known) ? stream_of_npy(file) : stream_of_bin(file, options);
+  const std::string_view name = to_string(stream.type);
+  if (name.starts_with('f')) refuse_type(stream.type);
+  const std::uint64_t width = size_of(stream.type);
+  if (stream.tokens <= (file.size() - std::min(file.size(), stream.first)) / width) return stream;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("{} tokens do not fit into the file of {} bytes", stream.tokens, file.size()),
+      "the file was cut: copy it again from its source");
+}
+
+/// Windows of the data set, and tokens that are in none.
+struct Windows {
+  std::uint64_t length = 0;
+  std::uint64_t step = 0;
+  std::uint64_t left_out = 0;
+
+  std::uint64_t count(std::uint64_t tokens) {
+    const std::uint64_t windows = tokens < length ? 0 : (tokens - length) / step + 1;
+    const std::uint64_t end = windows == 0 ? 0 : (windows - 1) * step + length;
+    left_out += tokens - end;
+    return windows;
+  }
+};
+
+Windows windows_of(const FormatOptions& options, const std::string& text) {
+  const std::uint64_t step = options.window_step == 0 ? options.window_length : options.window_step;
+  if (options.window_length == 0 || options.window_length > UINT32_MAX || step > UINT32_MAX) {
+    throw Error(ErrorKind::usage, "how many tokens make a sample is not told",
+                "say --length, and --step where samples are to overlap", {.file = text});
+  }
+  return {.length = options.window_length, .step = step};
+}
+
+std::unique_ptr<DataSet> open_tokens(const FormatRequest& request) {
+  Windows windows = windows_of(request.options, request.text);
+  DataFiles files = request.open_files();
+  Schema schema;
+  std::vector<SamplePart> parts;
+  for (const auto& file : files) {
+    const auto number = static_cast<std::uint32_t>(parts.size());
+    try {
+      const Stream stream = stream_of(*file, request.options);
+      const std::uint64_t width = size_of(stream.type);
+      const Schema found{{{.name = "tokens", .type = stream.type, .shape = {windows.length}}}};
+      if (number == 0) schema = found;
+      require_same_schema(schema, files[0]->path(), found, file->path());
+      const StridedLayout layout{.first = stream.first,
+                                 .stride = windows.step * width,
+                                 .row_bytes = windows.length * width,
+                                 .swap = stream.swap};
+      parts.push_back({.rows = windows.count(stream.tokens),
+                       .fields = {{.file = number,
+                                   .storage = std::make_shared<StridedField>(
+                                       layout, fmt::format("windows, {} apart", windows.step))}}});
+    } catch (const Error& error) {
+      throw error.within({.file = file->path()});
+    }
+  }
+  raw::choose_fields(request.found.fields, schema, parts, request.text);
+  std::vector<std::string> notes;
+  if (windows.left_out > 0) {
+    notes.push_back(
+        fmt::format("{} tokens at the end of files fill no window of {} and are left out",
+                    windows.left_out, windows.length));
+  }
+  return std::make_unique<FieldSet>(request.text, "tokens", std::move(schema), std::move(files),
+                                    std::move(parts), std::move(notes));
+}
+
+/// Megatron's files by their index; others where a length says that they are streams.
+bool are_tokens(const FirstFile& first) {
+  if (!first.file) return false;
+  if (open_index(first.file->path())) return true;
+  return first.options.window_length > 0 &&
+         (first.path.ends_with(".bin") || first.path.ends_with(".npy"));
+}
+
+}  // namespace
+
+ElementType parse_index(std::span<const std::byte> index, std::uint64_t& tokens) {
+  // In the order of Megatron's codes, from 1 on.
+  constexpr std::array kTypes{ElementType::u8,  ElementType::i8,  ElementType::i16,
+                              ElementType::i32, ElementType::i64, ElementType::f64,
+                              ElementType::f32, ElementType::u16};
+  const bool begins =
+      index.size() >= kIndexHeader && std::memcmp(index.data(), kMark.data(), kMark.size()) == 0;
+  if (!begins || number_at<std::uint64_t>(index, 9) != 1) {
+    throw Error(ErrorKind::unsupported, "it is no index of Megatron's version 1",
+                "write the data again with Megatron's preprocess_data.py");
+  }
+  const auto code = number_at<std::uint8_t>(index, 17);
+  const auto sequences = number_at<std::uint64_t>(index, 18);
+  if (code == 0 || code > kTypes.size()) {
+    throw Error(ErrorKind::corrupt, fmt::format("{} is the code of no type", code), kRestore);
+  }
+  if (sequences > (index.size() - kIndexHeader) / 4) {
+    throw Error(ErrorKind::corrupt, fmt::format("{} sequences do not fit the index", sequences),
+                kRestore);
+  }
+  tokens = 0;
+  for (std::uint64_t i = 0; i < sequences; ++i) {
+    const auto length = number_at<std::int32_t>(index, kIndexHeader + 4 * i);
+    if (length < 0) throw Error(ErrorKind::corrupt, "a sequence has a negative length", kRestore);
+    tokens += static_cast<std::uint64_t>(length);
+  }
+  return kTypes[code - 1U];
+}
+
+Format tokens_format() {
+  return {.name = "tokens",
+          .description =
+              "streams of tokens (.npy, .bin, Megatron's .bin with .idx): a sample is a "
+              "window of --length tokens, every --step tokens",
+          .recognise = are_tokens,
+          .open = open_tokens,
+          .takes_schema = true};
+}
+
+}  // namespace forebay::tokens

@@ -1,0 +1,218 @@
+#include "format/zip/zip.hpp"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "forebay/error.hpp"
+#include "format/zip/directory.hpp"
+
+namespace forebay::zip {
+namespace {
+
+[[noreturn]] void damaged(const char* what) {
+  throw Error(ErrorKind::corrupt, what, "the archive is damaged: copy it again from its source");
+}
+
+class ZipCoding final : public MemberCoding {
+ public:
+  std::string how() const override { return "deflated"; }
+
+  std::span<const std::byte> content(std::span<const std::byte> stored,
+                                     const CodedPart& part) const override {
+    const std::uint64_t header = local_header_bytes(stored);
+    if (header > stored.size() || (part.in_place && part.bytes > stored.size() - header)) {
+      damaged("its header is longer than what follows");
+    }
+    return part.in_place ? stored.subspan(header, part.bytes) : stored.subspan(header);
+  }
+
+  void decode(std::span<const std::byte> content, std::uint32_t checksum,
+              std::span<std::byte> out) const override {
+    if (!out.empty()) inflate(content, out);
+    const auto part = out.empty() ? content : std::span<const std::byte>(out);
+    if (libdeflate_crc32(0, part.data(), part.size()) == checksum) return;
+    damaged("its bytes do not fit their CRC-32");
+  }
+
+ private:
+  struct Free {
+    void operator()(libdeflate_decompressor* one) const { libdeflate_free_decompressor(one); }
+  };
+
+  /// `content` goes on behind what is deflated.
+  static void inflate(std::span<const std::byte> content, std::span<std::byte> out) {
+    thread_local const std::unique_ptr<libdeflate_decompressor, Free> decompressor(
+        libdeflate_alloc_decompressor());
+    if (!decompressor) throw std::bad_alloc();
+    std::size_t taken = 0;
+    const auto result =
+        libdeflate_deflate_decompress_ex(decompressor.get(), content.data(), content.size(),
+                                         out.data(), out.size(), &taken, nullptr);
+    if (result != LIBDEFLATE_SUCCESS) damaged("it does not inflate to the bytes that it claims");
+  }
+};
+
+const ZipCoding kCoding;
+
+/// Members that are no data, for a note.
+struct LeftOut {
+  bool add(const std::string& name) {
+    if (count++ == 0) first = name;
+    return true;
+  }
+  void tell(const char* text, FoundMembers& found) const {
+    if (count > 0) found.note(fmt::format(fmt::runtime(text), count, shown_name(first)));
+  }
+  std::uint64_t count = 0;
+  std::string first;
+};
+
+/// Any folder on the way, or the file: as macOS leaves them.
+bool is_hidden(std::string_view name) {
+  return name.empty() || name.starts_with('.') || name.find("/.") != std::string_view::npos ||
+         name.starts_with("__MACOSX/");
+}
+
+/// The folder that all images lie in, with its slash.
+std::string folder_of_images(std::span<const Entry> entries) {
+  std::optional<std::string_view> common;
+  for (const Entry& entry : entries) {
+    if (!is_image_name(entry.name)) continue;
+    if (!common) common = entry.name;
+    const auto differ = std::ranges::mismatch(*common, entry.name).in1;
+    common = common->substr(0, static_cast<std::size_t>(differ - common->begin()));
+  }
+  return std::string(common ? common->substr(0, common->rfind('/') + 1) : "");
+}
+
+/// "cat" of "images/cat/more/1.jpg", where `root` is "images/"; empty where it lies in no folder.
+std::string_view class_of(const Entry& entry, std::string_view root) {
+  const std::string_view name = std::string_view(entry.name).substr(root.size());
+  const std::size_t slash = name.find('/');
+  return name.substr(0, slash == std::string_view::npos ? 0 : slash);
+}
+
+/// Whether all images lie in folders that tell what they show, and nothing else belongs to them.
+bool are_classes(std::span<const Entry> entries, std::string_view root) {
+  std::unordered_set<std::string_view> images;
+  for (const Entry& entry : entries) {
+    if (!is_image_name(entry.name)) continue;
+    if (class_of(entry, root).empty()) return false;
+    images.insert(std::string_view(entry.name).substr(0, entry.name.rfind('.')));
+  }
+  return !images.empty() && std::ranges::none_of(entries, [&](const Entry& entry) {
+    const auto stem = std::string_view(entry.name).substr(0, entry.name.rfind('.'));
+    return !is_image_name(entry.name) && images.contains(stem);
+  });
+}
+
+/// In the order of folders of files: by class, folder, and name.
+void take_classes(std::vector<Entry> entries, const std::string& root, FoundMembers& found) {
+  LeftOut others;
+  std::erase_if(entries, [&](const Entry& entry) {
+    return !is_image_name(entry.name) && others.add(entry.name);
+  });
+  const auto place = [&](const Entry& entry) {
+    const std::string_view name = entry.name;
+    return std::tuple(class_of(entry, root), name.substr(0, name.rfind('/')), name);
+  };
+  std::ranges::stable_sort(entries, std::ranges::less(), place);
+  std::vector<std::string> labels;
+  for (const Entry& entry : entries) {
+    const std::string_view label = class_of(entry, root);
+    if (labels.empty() || labels.back() != label) labels.emplace_back(label);
+    found.begin_sample(std::string_view(entry.name).substr(root.size()));
+    found.add("image", entry.member, entry.part);
+    found.add_in_memory("label", std::to_string(labels.size() - 1));
+  }
+  found.set_labels(std::move(labels));
+  others.tell("{} files that are no images are left out, the first is '{}'", found);
+}
+
+/// As in tar archives, but members of a sample may lie anywhere in theirs.
+void take_parts(std::span<const Entry> entries, LeftOut& unnamed, FoundMembers& found) {
+  struct Named {
+    std::size_t sample = 0;
+    const Entry* entry = nullptr;
+    MemberName name;
+  };
+  std::vector<Named> members;
+  std::unordered_map<std::string_view, std::size_t> samples;
+  for (const Entry& entry : entries) {
+    auto name = split_member_name(entry.name);
+    if (!name && unnamed.add(entry.name)) continue;
+    const std::size_t sample = samples.try_emplace(name->sample, samples.size()).first->second;
+    members.push_back({.sample = sample, .entry = &entry, .name = std::move(*name)});
+  }
+  std::ranges::stable_sort(members, {}, &Named::sample);
+  const Named* before = nullptr;
+  for (const Named& one : members) {
+    if (before == nullptr || before->sample != one.sample) found.begin_sample(one.name.sample);
+    found.add(one.name.part, one.entry->member, one.entry->part);
+    before = &one;
+  }
+  found.end_file();
+}
+
+bool is_zip(const FirstFile& first) {
+  if (first.path.ends_with(".npz")) {
+    throw Error(ErrorKind::unsupported, "the arrays of a .npz file are no samples",
+                "save each as .npy, or name --format zip to have every member as a sample",
+                {.file = first.path});
+  }
+  std::array<char, 4> start{};
+  if (!first.file || first.file->size() < start.size()) return false;
+  first.file->read(0, std::as_writable_bytes(std::span(start)));
+  const std::string_view mark(start.data(), start.size());
+  // What lies in front of an archive may be anything; then its name has to tell.
+  return mark == "PK\3\4" || mark == "PK\5\6" || first.path.ends_with(".zip");
+}
+
+}  // namespace
+
+FoundMembers find_members(const DataFiles& files) {
+  FoundMembers found;
+  found.set_coding(&kCoding);
+  std::vector<Entry> entries;
+  std::vector<std::size_t> ends{0};
+  for (std::uint32_t f = 0; f < files.size(); ++f) {
+    for (Entry& entry : read_directory(*files[f], f)) {
+      if (!is_hidden(entry.name)) entries.push_back(std::move(entry));
+    }
+    ends.push_back(entries.size());
+  }
+  if (const std::string root = folder_of_images(entries); are_classes(entries, root)) {
+    take_classes(std::move(entries), root, found);
+    return found;
+  }
+  LeftOut unnamed;
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    take_parts(std::span(entries).subspan(ends[f], ends[f + 1] - ends[f]), unnamed, found);
+  }
+  unnamed.tell("{} members without an extension are left out, the first is '{}'", found);
+  return found;
+}
+
+Format zip_format() {
+  return {.name = "zip",
+          .description =
+              "zip archives, stored or deflated: members of one name are a sample, "
+              "their extensions its parts; or images in folders, which are labels",
+          .recognise = is_zip,
+          .open = [](const FormatRequest& request) -> std::unique_ptr<DataSet> {
+            DataFiles files = request.open_files();
+            FoundMembers found = find_members(files);
+            return std::make_unique<MemberSet>(
+                request.text, "zip", std::move(files),
+                std::move(found).choose(request.found.fields, request.text));
+          }};
+}
+
+}  // namespace forebay::zip
