@@ -27,7 +27,7 @@ namespace {
 /// Of the process, as plug-ins are: what was added stays.
 struct Registry {
   std::mutex mutex;
-  std::vector<Format> formats = {hdf5::hdf5_format(),     tokens::tokens_format(),
+  std::vector<Format> formats = {tokens::tokens_format(), hdf5::hdf5_format(),
                                  raw::npy_format(),       raw::cifar10_format(),
                                  raw::raw_format(),       tar::tar_format(),
                                  zip::zip_format(),       tfrecord::tfrecord_format(),

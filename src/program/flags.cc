@@ -32,7 +32,7 @@ void add_flags(CLI::App& command, LoaderOptions& options, std::span<const Option
 void add_loader_flags(CLI::App& command, LoaderOptions& options,
                       const std::vector<std::string_view>& leave_out) {
   add_flags(command, options, loader_option_infos(), "Loader", leave_out);
-  add_format_flags(command, options);
+  add_flags(command, options, format_option_infos(), "Files", leave_out);
 }
 
 void add_format_flags(CLI::App& command, LoaderOptions& options) {

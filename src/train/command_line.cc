@@ -209,7 +209,8 @@ void add_train_flags(CLI::App& command, TrainFlags& flags) {
   add_sync_flags(command, flags);
   add_growth_flags(command, flags);
   add_output_flags(command, flags);
-  add_loader_flags(command, flags.run.loader, {"shard"});
+  // Networks take images, and --step is the solver's.
+  add_loader_flags(command, flags.run.loader, {"shard", "length", "step"});
   add_order_flags(command, flags.run.loader, {"seed"});
 }
 
@@ -252,7 +253,7 @@ void add_ladder_flags(CLI::App& command, LadderFlags& flags) {
   add_threads_flag(command, flags.train);
   add_solver_flags(command, flags.train);
   add_sync_flags(command, flags.train);
-  add_loader_flags(command, flags.train.run.loader, {"strategy", "shard"});
+  add_loader_flags(command, flags.train.run.loader, {"strategy", "shard", "length", "step"});
 }
 
 LadderOptions complete(const LadderFlags& flags) {

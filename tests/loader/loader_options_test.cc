@@ -94,7 +94,7 @@ TEST(LoaderOptions, FilesAreOptionsLikeOthers) {
   EXPECT_TRUE(options.big_endian);
   EXPECT_EQ(options.decode_threads, 3U);
   EXPECT_EQ(options.to_text(), text);
-  EXPECT_THAT(usage_message([] { LoaderOptions::parse("format=zip"); }), HasSubstr("hdf5, npy"));
+  EXPECT_THAT(usage_message([] { LoaderOptions::parse("format=rar"); }), HasSubstr("hdf5, npy"));
   EXPECT_THAT(usage_message([] { LoaderOptions::parse("decode-threads=1000"); }),
               HasSubstr("decode-threads"));
 }
