@@ -72,13 +72,22 @@ std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
   return numbers;
 }
 
+/// What stored values are arrays of: bytes, also where nobody can tell how they are decoded.
+std::vector<ElementType> stored_types(const Samples& samples) {
+  const Unlocked unlocked;
+  try {
+    return types_of(samples.parts(), samples.schema());
+  } catch (const Error&) {
+    return types_of(samples.parts(), {});
+  }
+}
+
 /// Decoded fields, and the wanted parts as stored, in the order of `ids`.
 nb::object read(const Samples& samples, const Ids& ids, bool decode,
                 const std::vector<std::size_t>& wanted) {
   const std::vector<std::uint64_t> numbers = checked(ids, samples.entries());
-  const WantedParts which{.parts = samples.parts().size(),
-                          .wanted = wanted,
-                          .types = types_of(samples.parts(), samples.schema())};
+  const WantedParts which{
+      .parts = samples.parts().size(), .wanted = wanted, .types = stored_types(samples)};
   static const Schema nothing;
   std::vector<std::vector<std::byte>> values(wanted.empty() ? 0 : numbers.size());
   std::optional<Columns> columns;

@@ -155,7 +155,7 @@ def test_windows_are_what_numpy_cuts(data, stream, name, step):
 
 
 def test_the_type_of_tokens_has_to_be_known(data, stream):
-    with pytest.raises(forebay.UsageError, match="--schema u16"):
+    with pytest.raises(forebay.UsageError, match="schema u16"):
         forebay.Dataset(data / "t.bin", length=16)
-    with pytest.raises(forebay.UsageError, match="--length"):
+    with pytest.raises(forebay.UsageError, match="length"):
         forebay.Dataset(data / "m.bin")
