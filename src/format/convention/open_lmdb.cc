@@ -32,6 +32,7 @@ std::optional<lmdb::Database> open_plain(const std::string& text, const FormatOp
   if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return std::nullopt;
   lmdb::Database database = open_one(text, options);
   if (!is_plain(database, convention_of(options))) return std::nullopt;
+  database.pages().count_from_here();
   return database;
 }
 

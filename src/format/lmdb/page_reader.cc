@@ -79,6 +79,11 @@ std::span<const std::byte> PageReader::bytes(PageNumber first, std::uint64_t pag
 }
 
 PageCounters PageReader::counters() const {
+  const PageCounters all = all_counters();
+  return {all.requests - before_.requests, all.bytes - before_.bytes, all.pages - before_.pages};
+}
+
+PageCounters PageReader::all_counters() const {
   if (cache_) return {cache_->requests(), cache_->bytes(), pages_};
   return {0, pages_ * page_size_, pages_};
 }

@@ -40,6 +40,8 @@ class PageReader final : public DamageExplainer {
   PageHeader overflow_header(PageNumber first, std::uint64_t size);
 
   PageCounters counters() const;
+  /// What was read so far served to tell what the data set is, and is no part of reading it.
+  void count_from_here() { before_ = all_counters(); }
   /// Told of every page from now on, once it is known to be inside the file; empty: nobody.
   using Watch = std::function<void(PageNumber first, std::uint64_t count)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
@@ -50,6 +52,7 @@ class PageReader final : public DamageExplainer {
 
  private:
   std::span<const std::byte> bytes(PageNumber first, std::uint64_t pages, std::uint64_t size);
+  PageCounters all_counters() const;
   PageHeader check_overflow(std::span<const std::byte> run, PageNumber first,
                             std::uint64_t size) const;
 
@@ -60,6 +63,7 @@ class PageReader final : public DamageExplainer {
   std::optional<ReadCache> cache_;  ///< when they are
   PageNumber last_tree_page_ = kNoPage;
   std::uint64_t pages_ = 0;
+  PageCounters before_;  ///< not counted
   Watch watch_;
 };
 
