@@ -11,7 +11,7 @@
 //   sample i  -->  for each part: record r of all records  -->  record r - first(d) of database d
 //
 // What a look at the ends and counts cannot tell is checked when samples are read: see
-// MappedIndex.
+// ConventionSet.
 #pragma once
 
 #include <cstdint>

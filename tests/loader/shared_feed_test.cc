@@ -119,7 +119,7 @@ void expect_right_samples(const DrawData& data, int ranks, int ranks_per_node,
   }
 }
 
-TEST(SharedPipeline, DeliversWhatTheOrderSays) {
+TEST(SharedFeed, DeliversWhatTheOrderSays) {
   TemporaryFolder folder;
   const DrawData all[] = {
       {folder.file("prime"), LmdbBuilder().in_order(211).values(0, 300)},
@@ -155,7 +155,7 @@ LoaderOptions in_memory(std::uint64_t batch, double ratio = 1) {
   return options;
 }
 
-TEST(SharedPipeline, HeldDataAreReadOnce) {
+TEST(SharedFeed, HeldDataAreReadOnce) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
   LoaderOptions listed(OrderOptions{.batch = 16}, RunOptions{.epochs = 3});
@@ -184,7 +184,7 @@ TEST(SharedPipeline, HeldDataAreReadOnce) {
   }
 }
 
-TEST(SharedPipeline, ARoundIsReadOnceAnEpoch) {
+TEST(SharedFeed, ARoundIsReadOnceAnEpoch) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
   std::atomic<std::uint64_t> read = 0, far = 0, near = 0;
@@ -202,7 +202,7 @@ TEST(SharedPipeline, ARoundIsReadOnceAnEpoch) {
   EXPECT_GT(near, 1200U * 3000 / 4);
 }
 
-TEST(SharedPipeline, SamplesLargerThanAUsualWindowAreHeldToo) {
+TEST(SharedFeed, SamplesLargerThanAUsualWindowAreHeldToo) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(3).values(17 << 20));
   for (const double ratio : {1., 0.5}) {
@@ -213,7 +213,7 @@ TEST(SharedPipeline, SamplesLargerThanAUsualWindowAreHeldToo) {
   }
 }
 
-TEST(SharedPipeline, AFewLargeSamplesAmongManySmallOnesAreHeldToo) {
+TEST(SharedFeed, AFewLargeSamplesAmongManySmallOnesAreHeldToo) {
   TemporaryFolder folder;
   std::vector<std::size_t> sizes(300, 100);
   for (const std::size_t i : {155, 156, 157}) sizes[i] = 8 << 20;  // none that is looked at
@@ -224,7 +224,7 @@ TEST(SharedPipeline, AFewLargeSamplesAmongManySmallOnesAreHeldToo) {
 }
 
 // The read buffer has 16 MiB.
-TEST(SharedPipeline, ASampleLargerThanTheReadBufferThatWasNotLookedAtIsDelivered) {
+TEST(SharedFeed, ASampleLargerThanTheReadBufferThatWasNotLookedAtIsDelivered) {
   TemporaryFolder folder;
   std::vector<std::size_t> sizes(300, 100);
   sizes[155] = 20 << 20;
@@ -234,7 +234,7 @@ TEST(SharedPipeline, ASampleLargerThanTheReadBufferThatWasNotLookedAtIsDelivered
   for (const bool holds : {false, true}) expect_right_samples(data, 2, 0, options, holds);
 }
 
-TEST(SharedPipeline, WaitingForASlowerRankIsSkew) {
+TEST(SharedFeed, WaitingForASlowerRankIsSkew) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(500).values(3000));
   run_ranks(2, 0, [&](const auto& comm) {
@@ -253,7 +253,7 @@ TEST(SharedPipeline, WaitingForASlowerRankIsSkew) {
   });
 }
 
-TEST(SharedPipeline, WithOneBufferNothingIsFetchedAhead) {
+TEST(SharedFeed, WithOneBufferNothingIsFetchedAhead) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
   for (const double ratio : {1.0, 0.25}) {
@@ -271,7 +271,7 @@ TEST(SharedPipeline, WithOneBufferNothingIsFetchedAhead) {
   }
 }
 
-TEST(SharedPipeline, BatchesLongerThanTheReadBufferAreWhole) {
+TEST(SharedFeed, BatchesLongerThanTheReadBufferAreWhole) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(60).values(50'000, 90'000));
   for (const double ratio : {1.0, 0.4}) {
@@ -281,7 +281,7 @@ TEST(SharedPipeline, BatchesLongerThanTheReadBufferAreWhole) {
   }
 }
 
-TEST(SharedPipeline, HeldBatchesAreRefusedAndNothingIsLost) {
+TEST(SharedFeed, HeldBatchesAreRefusedAndNothingIsLost) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(300).values(50'000, 90'000));
   LoaderOptions options = in_memory(60);
@@ -309,7 +309,7 @@ TEST(SharedPipeline, HeldBatchesAreRefusedAndNothingIsLost) {
   EXPECT_GT(refused, 0);
 }
 
-TEST(SharedPipeline, ABatchOutlivesItsLoader) {
+TEST(SharedFeed, ABatchOutlivesItsLoader) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(300).values(0, 3000));
   run_ranks(3, 0, [&](const auto& comm) {
@@ -323,7 +323,7 @@ TEST(SharedPipeline, ABatchOutlivesItsLoader) {
   });
 }
 
-TEST(SharedPipeline, MayBeDroppedAtAnyMoment) {
+TEST(SharedFeed, MayBeDroppedAtAnyMoment) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(2000).values(0, 9000));
   RandomChoice choice(3);
@@ -343,7 +343,7 @@ TEST(SharedPipeline, MayBeDroppedAtAnyMoment) {
 }
 
 // The last batches of the slow ones come from the quick one's memory.
-TEST(SharedPipeline, WhoEndsEarlierServesTheOthers) {
+TEST(SharedFeed, WhoEndsEarlierServesTheOthers) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(500).values(3000));
   for (const double ratio : {1.0, 0.3}) {
@@ -359,7 +359,7 @@ TEST(SharedPipeline, WhoEndsEarlierServesTheOthers) {
   }
 }
 
-TEST(SharedPipeline, WhatDoesNotFitIsRefusedWithNeededAndFreeBytes) {
+TEST(SharedFeed, WhatDoesNotFitIsRefusedWithNeededAndFreeBytes) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(1000).values(9000));
   for (const double ratio : {1.0, 0.7}) {
@@ -381,7 +381,7 @@ TEST(SharedPipeline, WhatDoesNotFitIsRefusedWithNeededAndFreeBytes) {
   }
 }
 
-TEST(SharedPipeline, OneFailureEndsAllRanks) {
+TEST(SharedFeed, OneFailureEndsAllRanks) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(2000).values(3000));
   for (const double ratio : {1.0, 0.2}) {

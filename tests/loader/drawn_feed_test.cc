@@ -103,7 +103,7 @@ bool has_batches(const DrawData& data, const LoaderOptions& options, int ranks) 
   }
 }
 
-TEST(DrawPipeline, NoStrategyChangesWhatAnOrderDelivers) {
+TEST(DrawnFeed, NoStrategyChangesWhatAnOrderDelivers) {
   TemporaryFolder folder;
   const DrawData all[] = {
       {folder.file("small"), LmdbBuilder().in_order(211).values(0, 300)},
@@ -125,7 +125,7 @@ TEST(DrawPipeline, NoStrategyChangesWhatAnOrderDelivers) {
   EXPECT_GT(opened, rounds * 5 / 8);
 }
 
-TEST(DrawPipeline, BatchesOfManySmallBuffersAreWhole) {
+TEST(DrawnFeed, BatchesOfManySmallBuffersAreWhole) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(101).values(0, 5000));
   for (const int buffers : {1, 2, 3}) {
@@ -139,7 +139,7 @@ TEST(DrawPipeline, BatchesOfManySmallBuffersAreWhole) {
   }
 }
 
-TEST(DrawPipeline, AllRanksHaveTheSameIterationsAlsoWithoutSamples) {
+TEST(DrawnFeed, AllRanksHaveTheSameIterationsAlsoWithoutSamples) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(3).values(100));
   LoaderOptions options(OrderOptions{.batch = 8}, RunOptions{.iterations = 50});
@@ -154,7 +154,7 @@ TEST(DrawPipeline, AllRanksHaveTheSameIterationsAlsoWithoutSamples) {
   EXPECT_EQ(samples, 150U);
 }
 
-TEST(DrawPipeline, ALimitKeepsTheReaderFromReadingAheadOfIt) {
+TEST(DrawnFeed, ALimitKeepsTheReaderFromReadingAheadOfIt) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(1000).values(3000));
   LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.iterations = 8});
@@ -166,7 +166,7 @@ TEST(DrawPipeline, ALimitKeepsTheReaderFromReadingAheadOfIt) {
   EXPECT_LT(loader.statistics().bytes_requested, 80U * 2 * 4096 + 100 * 4096);
 }
 
-TEST(DrawPipeline, HeldBatchesStayUntouchedAndTooManyAreRefused) {
+TEST(DrawnFeed, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(60).values(50));
   LoaderOptions options(OrderOptions{.batch = 10});
@@ -186,7 +186,7 @@ TEST(DrawPipeline, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   data.expect_batch(order, 0, 2, held[0]);
 }
 
-TEST(DrawPipeline, ABatchOutlivesItsLoader) {
+TEST(DrawnFeed, ABatchOutlivesItsLoader) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   LoaderOptions options(OrderOptions{.batch = 8});
@@ -199,7 +199,7 @@ TEST(DrawPipeline, ABatchOutlivesItsLoader) {
   data.expect_batch(EpochOrder(data.order(options, 1), 0), 0, 0, *batch);
 }
 
-TEST(DrawPipeline, MayBeDroppedAtAnyMoment) {
+TEST(DrawnFeed, MayBeDroppedAtAnyMoment) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(500).values(0, 6000));
   LoaderOptions options(OrderOptions{.batch = 12});
@@ -217,7 +217,7 @@ TEST(DrawPipeline, MayBeDroppedAtAnyMoment) {
   EXPECT_LT(now_seconds() - begin, 30);
 }
 
-TEST(DrawPipeline, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
+TEST(DrawnFeed, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
   LoaderOptions options(OrderOptions{.batch = 8});
@@ -243,7 +243,7 @@ TEST(DrawPipeline, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
   EXPECT_THAT(messages, testing::Each(messages[0]));
 }
 
-TEST(DrawPipeline, ABufferThatDoesNotFitSaysWhatToDo) {
+TEST(DrawnFeed, ABufferThatDoesNotFitSaysWhatToDo) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(200).values(9000));
   LoaderOptions options(OrderOptions{.batch = 8});
@@ -260,7 +260,7 @@ TEST(DrawPipeline, ABufferThatDoesNotFitSaysWhatToDo) {
   }
 }
 
-TEST(DrawPipeline, AListIsReadFromAFile) {
+TEST(DrawnFeed, AListIsReadFromAFile) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   std::ofstream(folder.file("list")) << "7 3\n\n 49\t0 7\n";
@@ -281,7 +281,7 @@ TEST(DrawPipeline, AListIsReadFromAFile) {
   });
 }
 
-TEST(DrawPipeline, AListWithOtherWordsIsRefused) {
+TEST(DrawnFeed, AListWithOtherWordsIsRefused) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   const auto message = [&](const std::string& text) -> std::string {
