@@ -38,7 +38,8 @@ struct Field {
 /// The fields of every sample, in the order in which decode() fills them.
 struct Schema {
   std::vector<Field> fields;
-  /// Parts of values that decode() leaves as they are, and that are arrays of numbers, of any length.
+  /// Parts of values that decode() leaves as they are, and that are arrays of numbers, of any
+  /// length.
   std::vector<Field> ragged = {};
 
   const Field* find(std::string_view name) const;

@@ -74,8 +74,8 @@ void PlanReader::leave() {
   if (parts_.leave) parts_.leave();
 }
 
-// In the order of the samples, which is mostly that of the files, however they are wanted; but where
-// they are looked up one by one anyway, as they are drawn: so they come into the caches.
+// In the order of the samples, which is mostly that of the files, however they are wanted; but
+// where they are looked up one by one anyway, as they are drawn: so they come into the caches.
 std::unique_ptr<PlanReader::Transfer> PlanReader::prepare(const WindowPart& part) {
   const std::int64_t started = now_ns();
   if (parts_.prepare) parts_.prepare(part);

@@ -6,11 +6,11 @@
 //           width                        7       encoded      0 (bool)
 //   4       data        2
 //
-// This is all of Protocol Buffers (format/codec/wire.hpp) that this one message needs. Where a value
-// may be written in several ways, reading follows them: the last of repeated single fields counts, floats may be
-// packed or not, unknown fields and groups are skipped. The parser and the writer that protoc
-// generates for tests/support/datum/datum.proto accept the same values with the same result, and
-// write the same bytes; tests and fuzzing hold the code here to that.
+// This is all of Protocol Buffers (format/codec/wire.hpp) that this one message needs. Where a
+// value may be written in several ways, reading follows them: the last of repeated single fields
+// counts, floats may be packed or not, unknown fields and groups are skipped. The parser and the
+// writer that protoc generates for tests/support/datum/datum.proto accept the same values with the
+// same result, and write the same bytes; tests and fuzzing hold the code here to that.
 #pragma once
 
 #include <cstddef>

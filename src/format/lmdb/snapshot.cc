@@ -12,7 +12,8 @@ namespace forebay::lmdb {
 namespace {
 
 constexpr std::string_view kNotLmdb =
-    "this is no LMDB file: check the path, or make one with 'forebay pack'; for records of one size "
+    "this is no LMDB file: check the path, or make one with 'forebay pack'; for records of one "
+    "size "
     "say --format raw and their --schema";
 constexpr std::string_view kRestore = "restore the file from a copy";
 constexpr int kStableReads = 64;

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "format/lmdb/leaf_producer.hpp"
 #include "format/byte_stream.hpp"
+#include "format/lmdb/leaf_producer.hpp"
 
 namespace forebay::lmdb {
 

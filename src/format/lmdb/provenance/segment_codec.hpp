@@ -20,8 +20,8 @@
 #include <span>
 #include <vector>
 
-#include "format/lmdb/leaf_producer.hpp"
 #include "format/byte_stream.hpp"
+#include "format/lmdb/leaf_producer.hpp"
 
 namespace forebay::lmdb {
 
