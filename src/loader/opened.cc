@@ -308,7 +308,9 @@ std::pair<FirstRecord, CodecOptions> look_at_first_values(const Team& team, cons
 void agree_on_values(Opened& opened) {
   const LoaderOptions& options = opened.options;
   const std::string& path = opened.source.path;
-  const auto [first, codec] = look_at_first_values(opened.team, opened.source, options);
+  const auto found = look_at_first_values(opened.team, opened.source, options);
+  const FirstRecord& first = found.first;  // a binding cannot be captured by older clang
+  const CodecOptions& codec = found.second;
   opened.first_value_bytes = first.value_bytes;
   // Two builds of one shape have the same fingerprint; their content differs.
   opened.identity = opened.source.facts.fingerprint + ",first=" + first.digest;
