@@ -88,12 +88,15 @@ FoundMembers walk_together(const DataFiles& files, Peers& peers, const WalkFile&
   mine.write(out);
   const std::string told(text_of(out.bytes()));
   mine = {};
+  std::vector<std::string> theirs;
+  for (int peer = 0; peer < peers.size(); ++peer) theirs.push_back(peers.told_by(peer, told));
   FoundMembers all;
-  for (int peer = 0; peer < peers.size(); ++peer) {
-    const std::string theirs = peers.told_by(peer, told);
-    ByteReader in(bytes_of(theirs));
-    all.append(FoundMembers::read(in, files.size()));
-  }
+  peers.together([&] {
+    for (const std::string& found : theirs) {
+      ByteReader in(bytes_of(found));
+      all.append(FoundMembers::read(in, files.size()));
+    }
+  });
   return all;
 }
 

@@ -227,10 +227,10 @@ Delivery Pipeline::wait_for_decoding(DecodeLine::Lock& lock) {
   const auto patience = opened_.options.patience_with_data();
   const Interval waited = watch_.wait(
       [&](std::chrono::milliseconds slice) { return line_->wait_decoded(lock, slice); }, patience,
-      [&] {
-        return Error(ErrorKind::communication,
-                     fmt::format("a batch is not decoded after {}", patience),
-                     "raise --timeout or --decode-threads");
+      [&]() -> Error {
+        watch_.fail_everywhere(Error(ErrorKind::communication,
+                                     fmt::format("a batch is not decoded after {}", patience),
+                                     "raise --timeout or --decode-threads"));
       });
   figures_.add_decode_wait(waited.end_ns - waited.begin_ns);
   if (trace_ != nullptr) trace_->add_span("wait for decoding", waited.begin_ns, waited.end_ns);

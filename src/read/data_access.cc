@@ -80,7 +80,7 @@ void DataAccess::open_files(ReadSetup& setup, const BulkOptions& bulk, Peers& pe
     if (!refused || !setup.may_replace_engine) throw;
     // The same open by pread decides whether it was the mapping or the data set that is refused.
     how.engine = Engine::pread;
-    data_ = open_data_set(path_, how, peers);
+    data_ = open_data_set(path_, how);  // only this root may be refused, and walkers need no peers
     log(LogLevel::warning, "reading by pread: {}", error.what());
     setup.engine = ReadEngine::pread;
   }
@@ -99,6 +99,10 @@ void DataAccess::open(ReadSetup& setup, std::stop_token stop, Peers& peers) {
   // Samples that are not simply records come from a scan where one root would have walked for all.
   if (setup.locate == Locate::scatter && !may_walk(*data_)) setup.locate = Locate::scan;
   if (setup.walks()) walk_ = open_walk(*data_, setup);
+  if (walk_ && walk_->fingerprint().text != facts.fingerprint) {
+    throw Error(ErrorKind::changed, "data set changed while open",
+                "start again once nothing writes to it", {.file = path_});
+  }
   if (setup.reads_extents()) {
     const Engine engine = storage_engine(setup, *resolve(data_->whole(), 0).file);
     bulk_ = make_bulk_reader(data_->whole(), engine, bulk_options(options_, setup, stop));
@@ -159,6 +163,7 @@ void DataAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
       SampleReader::read_one(*data_, *bulk_, sample, sink);
       return data_->check_unchanged();
     } catch (const IndexMismatch& mismatch) {
+      data_->check_unchanged();  // a writer at work would explain it as well
       if (!data_->give_up_index(mismatch)) throw;
     }
     SampleReader::read_one(*data_, *bulk_, sample, sink);

@@ -11,7 +11,7 @@
 namespace forebay {
 namespace {
 
-// A data set without a file of its own may still be mapped beside: then it is the only one.
+// Only a data set of one file is mapped beside: it is file 0.
 std::vector<std::span<const std::byte>> maps_of(const File* mapped) {
   return mapped == nullptr ? std::vector<std::span<const std::byte>>() : std::vector{mapped->map()};
 }

@@ -114,7 +114,6 @@ class PlanReader final : public PieceReader {
   void start(Transfer& transfer, Slice& slice);
   void finish(Transfer& transfer);
   void fill(const Transfer& transfer, const Slice& slice);
-  void keep(const Transfer& transfer, const FileBytes& bytes);
   BulkReader& bulk_for(const Transfer& transfer) const;
   void give_up_index(const IndexMismatch& mismatch, Transfer& transfer);
   void cancel() const;

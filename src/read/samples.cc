@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint64_t kGapBytes = 4096;
 // Bytes that are in memory at a time while many samples are read.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
+constexpr std::uint64_t kLeastBytes = 4096;  // of a record
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -85,7 +86,9 @@ class SampleStore {
   /// `ids` exist.
   void read(std::span<const std::uint64_t> ids, const Samples::Sink& sink) const {
     const std::vector<std::size_t> order = in_order(ids);
-    const std::uint64_t bytes = std::max<std::uint64_t>(1, facts().sample_bytes);
+    // Records bring the whole leaf that they lie on.
+    const std::uint64_t least = facts().keys_in_bytes ? kLeastBytes : 1;
+    const std::uint64_t bytes = std::max(least, facts().sample_bytes);
     const std::size_t step = std::max<std::uint64_t>(1, kReadAtOnce / bytes);
     for (std::size_t at = 0; at < order.size(); at += step) {
       read_some(ids, std::span(order).subspan(at, std::min(step, order.size() - at)), sink);
@@ -137,8 +140,8 @@ void SampleStore::read_some(std::span<const std::uint64_t> ids,
   try {
     bring(runs, chunk);
   } catch (const IndexMismatch& mismatch) {
-    data_->check_unchanged();  // a writer at work would explain it as well
-    if (!data_->give_up_index(mismatch)) throw;
+    data_->check_unchanged();        // a writer at work would explain it as well
+    data_->give_up_index(mismatch);  // or another thread has: the next plan finds out anew
     chunk = {.of_each = parts_of_each()};
     bring(runs, chunk);
   }

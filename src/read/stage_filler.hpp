@@ -55,7 +55,7 @@ struct FilledPart {
 /// One thread; all references must outlive it.
 class StageFiller {
  public:
-  /// `threads` decode, the caller among them. `bulk` is asked now and then to go on.
+  /// `threads` decode, the caller among them.
   StageFiller(const DataSet& data, Stage& stage, int root, unsigned threads,
               const Placement& placement);
 

@@ -1,4 +1,4 @@
-// PNG through libpng. As in jpeg.cc, the functions that libpng may jump out of (read_header,
+// PNG through libpng. As in jpeg_read.cc, the functions that libpng may jump out of (read_header,
 // read_rows, write_rows) hold no object with a destructor.
 #include <fmt/format.h>
 #include <png.h>

@@ -1,7 +1,7 @@
 // Something that knows how the leaves of a tree lie, segment by segment.
 //
 //   known    vectors in memory, from a walk                    (known_leaves.hpp)
-//   table    compressed, from a sidecar or a parallel scan      (provenance/table.hpp)
+//   table    compressed, from a sidecar or a parallel scan      (provenance/leaf_table.hpp)
 //   recipe   replayed from checkpoints of LMDB's allocator      (provenance/recipe_leaves.hpp)
 //
 // A segment is a run of whole leaves with some thousand records, small enough to be expanded on

@@ -32,10 +32,13 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
   LocateOptions how = options_.locate;
   how.trust_sidecars = how.trust_sidecars && !given_up_;
   FoundLeaves leaves = find_leaves(database_, reader, how, peers);
-  const std::uint64_t bytes = required_bytes(*leaves.producer, facts_of(*database_));
+  std::uint64_t bytes = 0;
   auto index = std::make_shared<LockedIndex>();
   index->database = database_;
-  index->memory = peers.share(bytes);
+  peers.together([&] {
+    bytes = required_bytes(*leaves.producer, facts_of(*database_));
+    index->memory = peers.share(bytes);
+  });
   peers.together([&] {
     how_ = leaves.how;
     index->index = std::make_unique<LeafIndex>(std::move(leaves.producer), facts_of(*database_),
@@ -105,6 +108,7 @@ std::string LmdbSet::describe() const {
 }
 
 DecodeCounters LmdbSet::counters() const {
+  const std::scoped_lock lock(mutex_);
   const PageCounters pages = database_->pages().counters();
   return {.requests = pages.requests, .bytes_requested = pages.bytes, .pages_visited = pages.pages};
 }

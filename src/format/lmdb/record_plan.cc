@@ -17,8 +17,7 @@ std::size_t count_of(std::span<const IdRun> runs) {
 void sort(std::vector<FileExtent>& extents) {
   const auto place = [](const FileExtent& e) { return std::tuple(e.file, e.offset); };
   if (!std::ranges::is_sorted(extents, {}, place)) std::ranges::sort(extents, {}, place);
-  const auto repeats = std::ranges::unique(extents);
-  extents.erase(repeats.begin(), repeats.end());
+  extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
 }
 
 }  // namespace
