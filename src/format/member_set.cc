@@ -200,9 +200,12 @@ std::vector<std::uint32_t> FoundMembers::common_parts(const std::string& text) {
         "repack the samples, or name what is in all of them: FILES#NAME,NAME", {.file = text});
   }
   if (!others.empty()) {
-    note(fmt::format(
-        "left out, since not every sample has them: {}; choose parts by FILES#NAME,NAME",
-        fmt::join(others, ", ")));
+    // Before all others, of which there may be more than are told.
+    found_.notes.insert(
+        found_.notes.begin(),
+        fmt::format(
+            "left out, since not every sample has them: {}; choose parts by FILES#NAME,NAME",
+            fmt::join(others, ", ")));
   }
   return common;
 }

@@ -47,6 +47,14 @@ def test_images_in_folders_of_an_archive_are_labelled(data):
     assert ds.info()["labels"] == ["cat", "dog"]
 
 
+def test_only_hidden_members_of_an_archive_are_no_data(data):
+    with zipfile.ZipFile(data / "d.zip", "w") as archive:
+        for name in ("./a.txt", "x/../b.txt", "c.txt", ".hidden.txt", "x/.git/d.txt"):
+            archive.writestr(name, name)
+    found = forebay.Dataset(data / "d.zip", codec="bytes", decode=False)
+    assert len(found) == 3
+
+
 def test_npz_files_are_refused(data):
     np.savez(data / "a.npz", x=np.arange(3))
     with pytest.raises(forebay.UnsupportedError, match=r"a\.npz.*\.npy"):
@@ -152,6 +160,13 @@ def test_windows_are_what_numpy_cuts(data, stream, name, step):
         assert np.array_equal(batch["tokens"], windows[batch["sample"]])
         seen.extend(batch["sample"].tolist())
     assert sorted(seen) == list(range(len(windows)))
+
+
+def test_an_index_that_does_not_fit_its_tokens_is_refused(data, stream):
+    with open(data / "m.bin", "ab") as file:
+        file.write(bytes(4))
+    with pytest.raises(forebay.CorruptError, match="m.idx lists"):
+        forebay.Dataset(data / "m.bin", length=16)
 
 
 def test_the_type_of_tokens_has_to_be_known(data, stream):

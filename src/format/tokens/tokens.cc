@@ -98,6 +98,13 @@ Stream stream_of_bin(const File& file, const FormatOptions& options) {
   const auto declared = declared_type(options);
   if (const auto index = open_index(file.path())) {
     const Stream stream = stream_of_index(*index);
+    const std::uint64_t width = size_of(stream.type);
+    if (file.size() % width != 0 || file.size() / width != stream.tokens) {
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("{} lists {} tokens of {} bytes, and the file has {} bytes",
+                              index->path(), stream.tokens, width, file.size()),
+                  "copy both again from their source");
+    }
     if (!declared || *declared == stream.type) return stream;
     throw Error(ErrorKind::usage,
                 fmt::format("tokens are {} and not {}, says {}", to_string(stream.type),

@@ -74,10 +74,15 @@ struct LeftOut {
   std::string first;
 };
 
-/// Any folder on the way, or the file: as macOS leaves them.
+/// Any folder on the way, or the file, but for "." and "..": as macOS leaves them.
 bool is_hidden(std::string_view name) {
-  return name.empty() || name.starts_with('.') || name.find("/.") != std::string_view::npos ||
-         name.starts_with("__MACOSX/");
+  if (name.empty() || name.starts_with("__MACOSX/")) return true;
+  while (!name.empty()) {
+    const std::string_view step = name.substr(0, name.find('/'));
+    if (step.starts_with('.') && step != "." && step != "..") return true;
+    name.remove_prefix(std::min(name.size(), step.size() + 1));
+  }
+  return false;
 }
 
 /// The folder that all images lie in, with its slash.
@@ -182,12 +187,15 @@ FoundMembers find_members(const DataFiles& files) {
   found.set_coding(&kCoding);
   std::vector<Entry> entries;
   std::vector<std::size_t> ends{0};
+  LeftOut hidden;
   for (std::uint32_t f = 0; f < files.size(); ++f) {
     for (Entry& entry : read_directory(*files[f], f)) {
-      if (!is_hidden(entry.name)) entries.push_back(std::move(entry));
+      if (is_hidden(entry.name) && hidden.add(entry.name)) continue;
+      entries.push_back(std::move(entry));
     }
     ends.push_back(entries.size());
   }
+  hidden.tell("{} hidden members are left out, the first is '{}'", found);
   if (const std::string root = folder_of_images(entries); are_classes(entries, root)) {
     take_classes(std::move(entries), root, found);
     return found;
