@@ -165,7 +165,7 @@ def test_windows_are_what_numpy_cuts(data, stream, name, step):
 def test_an_index_that_does_not_fit_its_tokens_is_refused(data, stream):
     with open(data / "m.bin", "ab") as file:
         file.write(bytes(4))
-    with pytest.raises(forebay.CorruptError, match="m.idx lists"):
+    with pytest.raises(forebay.CorruptError, match=r"m\.idx lists"):
         forebay.Dataset(data / "m.bin", length=16)
 
 
