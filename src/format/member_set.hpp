@@ -8,6 +8,7 @@
 // themselves, a MemberCoding makes parts of them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,11 @@
 #include "format/member_table.hpp"
 
 namespace forebay {
+
+/// Members claim any size: their sum ends at the largest number.
+inline void add_saturated(std::uint64_t& sum, std::uint64_t bytes) {
+  sum += std::min(bytes, UINT64_MAX - sum);
+}
 
 /// How members hold parts. Immutable, safe to use from many threads at once.
 class MemberCoding {
