@@ -12,20 +12,11 @@
 #include "loader/shard.hpp"
 #include "order/order_limits.hpp"
 #include "order/order_table.hpp"
+#include "read/strategy_table.hpp"
 
 namespace forebay {
 namespace {
 
-constexpr Name<Strategy> kStrategies[] = {
-    {"auto", Strategy::automatic},
-    {"lmdb", Strategy::lmdb},
-    {"lmm", Strategy::lmm},
-    {"lmm-dm", Strategy::lmm_dm},
-    {"lmm-dio", Strategy::lmm_dio},
-    {"lmm-dio-prov", Strategy::lmm_dio_prov},
-    {"lmm-dio-prov-coal", Strategy::lmm_dio_prov_coal},
-    {"lmm-dio-prov-coal-stag", Strategy::lmm_dio_prov_coal_stag},
-};
 constexpr Name<Locate> kLocates[] = {
     {"auto", Locate::automatic},  {"seek", Locate::seek}, {"handoff", Locate::handoff},
     {"scatter", Locate::scatter}, {"scan", Locate::scan}, {"provenance", Locate::provenance},
@@ -110,10 +101,11 @@ const std::vector<OptionEntry> kEntries = {
       "this process, not connected to the others, is part K (from 0) of N (default 0/1)"},
      [](O& o, std::string_view t) { o.shard = parse_shard(t); },
      [](const O& o) { return to_string(o.shard); }},
-    entry({"strategy", "NAME",
-           "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, "
-           "lmm-dio-prov-coal, lmm-dio-prov-coal-stag"},
-          &O::strategy, kStrategies),
+    {{"strategy", "NAME",
+      "auto, lmdb (baseline), lmm, lmm-dm, lmm-dio, lmm-dio-prov, lmm-dio-prov-coal, "
+      "lmm-dio-prov-coal-stag"},
+     [](O& o, std::string_view t) { o.strategy = parse_strategy(t); },
+     [](const O& o) { return std::string(to_string(o.strategy)); }},
     entry(
         {"locate", "NAME", "how records are found: auto, seek, handoff, scatter, scan, provenance"},
         &O::locate, kLocates),
@@ -305,7 +297,6 @@ std::span<const OptionInfo> loader_option_infos() {
   return infos;
 }
 
-std::string_view to_string(Strategy strategy) { return name_of(strategy, kStrategies); }
 std::string_view to_string(Locate locate) { return name_of(locate, kLocates); }
 std::string_view to_string(ReadEngine engine) { return name_of(engine, kEngines); }
 std::string_view to_string(MpiioMode mode) { return name_of(mode, kMpiioModes); }

@@ -96,8 +96,7 @@ void adapt_to_thread_level(const Ranks& ranks, ReadSetup& setup) {
         "itself, and a failure on another node is noticed only while a rank waits for data");
   }
   setup.stagger = kNoStagger;
-  if (setup.locate == Locate::handoff) setup.locate = Locate::seek;
-  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
+  setup.locate_alone();
 }
 
 void find_groups(Team& team, const LoaderOptions& options, int roots) {

@@ -9,6 +9,7 @@
 
 #include "forebay/error.hpp"
 #include "program/output.hpp"
+#include "read/strategy_table.hpp"
 #include "storage/atomic_file.hpp"
 
 namespace forebay::bench {
@@ -46,12 +47,7 @@ Variant parse_variant(const std::string& text, const LoaderOptions& base) {
 
 /// The baseline first, `auto` last.
 std::vector<std::string> all_strategies() {
-  std::vector<std::string> names;
-  for (int i = 0;; ++i) {
-    const std::string name(to_string(static_cast<Strategy>(i)));
-    if (name == "?") break;
-    names.push_back(name);
-  }
+  std::vector<std::string> names = strategy_names();
   std::rotate(names.begin(), names.begin() + 1, names.end());
   return names;
 }

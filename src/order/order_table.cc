@@ -1,44 +1,22 @@
 #include "order/order_table.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <deque>
-#include <limits>
-#include <mutex>
-
-#include "forebay/error.hpp"
+#include "core/named_rows.hpp"
 
 namespace forebay {
 namespace {
 
-/// Rows stay where they are. In the order of OrderName.
-struct Table {
-  std::mutex mutex;
-  std::deque<OrderRow> rows{
-      {.name = "strided"}, grouped_order(), shuffled_order(), in_memory_order(), listed_order()};
-};
-
-Table& table() {
-  static Table all;
+/// In the order of OrderName.
+NamedRows<OrderRow, OrderName>& table() {
+  static NamedRows<OrderRow, OrderName> all(
+      {{.name = "strided"}, grouped_order(), shuffled_order(), in_memory_order(), listed_order()});
   return all;
 }
 
 }  // namespace
 
-const OrderRow& order_row(OrderName order) {
-  const std::lock_guard lock(table().mutex);
-  return table().rows.at(static_cast<std::size_t>(order));
-}
+const OrderRow& order_row(OrderName order) { return table().at(order); }
 
-std::optional<OrderName> find_order(std::string_view name) {
-  const std::lock_guard lock(table().mutex);
-  const auto& rows = table().rows;
-  const auto found = std::ranges::find(rows, name, &OrderRow::name);
-  if (found == rows.end()) return std::nullopt;
-  return static_cast<OrderName>(found - rows.begin());
-}
+std::optional<OrderName> find_order(std::string_view name) { return table().find(name); }
 
 OrderName parse_order(std::string_view option, std::string_view name) {
   std::string known(name);
@@ -49,25 +27,12 @@ OrderName parse_order(std::string_view option, std::string_view name) {
 }
 
 std::vector<std::string> epoch_order_names() {
-  const std::lock_guard lock(table().mutex);
-  std::vector<std::string> names;
-  for (const OrderRow& row : table().rows) {
-    if (row.list) names.push_back(row.name);
-  }
-  return names;
+  return table().names([](const OrderRow& row) { return row.list != nullptr; });
 }
 
 OrderName add_order(OrderRow row) {
-  const bool known = find_order(row.name).has_value();
-  const std::lock_guard lock(table().mutex);
-  auto& rows = table().rows;
-  if (known || row.name.empty() || !row.list ||
-      rows.size() > std::numeric_limits<std::underlying_type_t<OrderName>>::max()) {
-    throw Error(ErrorKind::usage, fmt::format("an order '{}' cannot be added", row.name),
-                "give it a name that no other has, and a list");
-  }
-  rows.push_back(std::move(row));
-  return static_cast<OrderName>(rows.size() - 1);
+  if (!row.list) throw Error(ErrorKind::usage, "an order has no list", "give it one");
+  return table().add(std::move(row));
 }
 
 std::string_view to_string(OrderName order) { return order_row(order).name; }

@@ -9,6 +9,7 @@
 #include "core/worker_pool.hpp"
 #include "format/codec/parts_codec.hpp"
 #include "read/plan_reader.hpp"
+#include "read/strategy_table.hpp"
 #include "read/walk/walks.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/page_cache_filler.hpp"
@@ -67,7 +68,7 @@ void DataAccess::open_files(ReadSetup& setup, const BulkOptions& bulk, Peers& pe
   how.format = format_;
   how.engine = setup.engine == ReadEngine::mmap && !setup.baseline ? Engine::mmap : Engine::pread;
   how.trust_sidecars = setup.locate == Locate::provenance;
-  how.keeps = options_.strategy == Strategy::automatic;
+  how.keeps = strategy_row(options_.strategy).keeps;
   how.bulk = bulk;
   how.patience = options_.patience_with_ranks();
   how.ask = [path = path_, timeout = options_.timeout](std::function<void()> step) {
@@ -207,6 +208,9 @@ std::unique_ptr<PieceReader> DataAccess::make_reader(const ReaderSite& site) {
   if (site.in_place && !walk_) parts.mapped = mapped_ = map_beside();
   if (mapped_ && setup_.large_apart()) {
     parts.filler = std::make_unique<PageCacheFiller>(mapped_, stop_);
+  }
+  if (const auto& own = strategy_row(options_.strategy).make_reader) {
+    return own(std::move(parts), site);
   }
   return std::make_unique<PlanReader>(std::move(parts), site.list, site.stage, site.root,
                                       site.turns);

@@ -9,6 +9,7 @@
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 #include "order/most_loaded.hpp"
+#include "read/strategy_table.hpp"
 
 namespace forebay {
 namespace {
@@ -27,31 +28,6 @@ void check_stage_bytes(std::uint64_t wanted) {
               fmt::format("a stage of {} bytes exceeds the memory of this node: {} bytes ({})",
                           wanted, limit.limit_bytes, limit.source),
               "lower --stage-bytes");
-}
-
-/// What a strategy stands for.
-struct Defaults {
-  Strategy strategy;
-  Locate locate;
-  ReadEngine engine;
-  bool coalesce;
-  int stagger;
-};
-
-constexpr Defaults kDefaults[] = {
-    {Strategy::automatic, Locate::provenance, ReadEngine::automatic, true, kMeasureStagger},
-    {Strategy::lmdb, Locate::seek, ReadEngine::mmap, false, kNoStagger},
-    {Strategy::lmm, Locate::seek, ReadEngine::mmap, false, kNoStagger},
-    {Strategy::lmm_dm, Locate::handoff, ReadEngine::mmap, false, kNoStagger},
-    {Strategy::lmm_dio, Locate::scatter, ReadEngine::pread, false, kNoStagger},
-    {Strategy::lmm_dio_prov, Locate::provenance, ReadEngine::pread, false, kNoStagger},
-    {Strategy::lmm_dio_prov_coal, Locate::provenance, ReadEngine::pread, true, kNoStagger},
-    {Strategy::lmm_dio_prov_coal_stag, Locate::provenance, ReadEngine::pread, true,
-     kMeasureStagger},
-};
-
-const Defaults& defaults_of(Strategy strategy) {
-  return *std::ranges::find(kDefaults, strategy, &Defaults::strategy);
 }
 
 void require_baseline_knobs(const LoaderOptions& options) {
@@ -75,21 +51,13 @@ void require_sample_knobs(const LoaderOptions& options) {
                             to_string(options.locate)),
                 "leave --locate out");
   }
-  const Defaults& defaults = defaults_of(options.strategy);
-  if (defaults.locate == Locate::seek || defaults.locate == Locate::handoff) {
+  if (strategy_row(options.strategy).walks()) {
     throw Error(ErrorKind::usage,
                 fmt::format("strategy {} walks the tree of an LMDB database, and these files have "
                             "none",
                             to_string(options.strategy)),
                 "use --strategy auto or one of those from lmm-dio on");
   }
-}
-
-/// Ranks that read different numbers of buffers cannot do so in common steps.
-void read_alone(ReadSetup& setup) {
-  setup.stagger = kNoStagger;
-  if (setup.locate == Locate::handoff) setup.locate = Locate::seek;
-  if (setup.locate == Locate::scatter) setup.locate = Locate::scan;
 }
 
 /// Samples of random places: their neighbours in the file are not wanted, so larger gaps would only
@@ -137,9 +105,9 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) 
 ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located) {
   check_stage_bytes(options.stage_bytes);
   if (!located) require_sample_knobs(options);
-  const Defaults& defaults = defaults_of(options.strategy);
+  const StrategyRow& defaults = strategy_row(options.strategy);
   ReadSetup setup;
-  setup.baseline = options.strategy == Strategy::lmdb;
+  setup.baseline = defaults.baseline;
   if (setup.baseline) require_baseline_knobs(options);
   setup.locate = options.locate == Locate::automatic ? defaults.locate : options.locate;
   if (!located) setup.locate = Locate::automatic;
@@ -158,7 +126,8 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool locate
   setup.alone = setup.baseline || options.order != OrderName::strided;
   if (setup.alone) {
     setup.stage_bytes /= static_cast<std::uint64_t>(node_ranks);  // one stage a rank
-    read_alone(setup);
+    setup.stagger = kNoStagger;  // ranks read different numbers of buffers: in no common steps
+    setup.locate_alone();
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }

@@ -38,6 +38,12 @@ struct ReadSetup {
   /// Large samples at random places.
   bool large_apart() const { return scattered && !small; }
 
+  /// Every root for itself, where they do not read in common steps.
+  void locate_alone() {
+    if (locate == Locate::handoff) locate = Locate::seek;
+    if (locate == Locate::scatter) locate = Locate::scan;
+  }
+
   /// Whether samples are read in bulk, as plans say,
   bool reads_extents() const { return locate != Locate::seek && locate != Locate::handoff; }
   /// and whether somebody walks to find records.

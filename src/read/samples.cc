@@ -11,6 +11,7 @@
 #include "format/sample_reader.hpp"
 #include "read/data_access.hpp"
 #include "read/private_memory.hpp"
+#include "read/strategy_table.hpp"
 #include "storage/page_cache.hpp"
 
 namespace forebay {
@@ -250,7 +251,7 @@ Samples::~Samples() = default;
 
 Samples Samples::open(const std::string& dataset, const LoaderOptions& options, bool hold) {
   FormatOptions how = format_options(options, options.engine);
-  how.keeps = options.strategy == Strategy::automatic;
+  how.keeps = strategy_row(options.strategy).keeps;
   how.hold = hold;
   auto data = open_data_set(dataset, how);
   tell_notes(data->facts());
