@@ -158,21 +158,31 @@ std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
   return peers;
 }
 
-void open_data(const Team& team, const LoaderOptions& options, const std::shared_ptr<Peers>& peers,
-               Source& source) {
+/// On roots. `setup` changes as the system allows.
+OpenedData open_data(const Team& team, const LoaderOptions& options, const std::string& path,
+                     const std::string& format, const std::shared_ptr<Peers>& peers,
+                     ReadSetup& setup) {
+  // Shared, since a storage that does not answer keeps its thread beyond this function.
+  struct Step {
+    LoaderOptions options;
+    ReadSetup setup;
+    OpenedData opened;
+  };
+  const auto step = std::make_shared<Step>(Step{options, setup, {}});
   collectively(*team.world, [&] {
     if (team.root < 0) return;
-    const auto setup = std::make_shared<ReadSetup>(source.setup);
-    ask_storage(source.path, options.timeout, "open this",
-                [data = source.data, setup, stop = team.end->token(), peers] {
-                  data->open(*setup, stop, *peers);
-                });
-    source.setup = *setup;
+    ask_storage(
+        path, options.timeout, "open this", [step, path, format, stop = team.end->token(), peers] {
+          step->opened = open_to_read(path, format, step->options, step->setup, stop, *peers);
+        });
+    setup = step->setup;
   });
+  return std::move(step->opened);
 }
 
-/// Collective. The independent reader takes the place of ours; the scan at open uses it as well.
-void open_mpiio(const Team& team, const LoaderOptions& options, Source& source) {
+/// Collective. MPI's readers take the place of ours; the scan at open uses the independent one.
+void open_mpiio(const Team& team, const LoaderOptions& options, OpenedData& opened,
+                Source& source) {
   if (source.setup.engine != ReadEngine::mpiio) return;
   collectively(*team.world, [&] {
     if (!is_foreign(source.path)) return;
@@ -182,26 +192,25 @@ void open_mpiio(const Team& team, const LoaderOptions& options, Source& source) 
   collectively(*team.world, [&] {
     if (team.root < 0) return;
     const auto alone = team.roots->split(team.roots->rank(), 0);
-    const auto file = source.data->only_file();
+    const auto file = opened.only_file();
     if (!file) {
       throw Error(ErrorKind::unsupported, "engine mpiio reads data sets of a single file",
                   "use '--engine pread'", {.file = source.path});
     }
-    auto own = make_independent_reader(*alone, file,
-                                       {.depth = options.depth,
-                                        .request_bytes = options.request_bytes,
-                                        .timeout = options.timeout,
-                                        .stop = team.end->token()});
-    if (!source.setup.collective) return source.data->read_with(std::move(own), nullptr);
+    opened.bulk = make_independent_reader(*alone, file,
+                                          {.depth = options.depth,
+                                           .request_bytes = options.request_bytes,
+                                           .timeout = options.timeout,
+                                           .stop = team.end->token()});
+    if (!source.setup.collective) return;
     source.steps = std::make_shared<CommonSteps>(team.roots->split(0, team.roots->rank()));
     if (team.progress) {
       source.steps_served =
           team.progress->add([steps = source.steps] { return steps->serve(); }, kStepsRest);
     }
-    source.data->read_with(
-        std::move(own),
+    opened.together =
         std::make_unique<CollectiveReader>(file, team.roots->open_together(file->path()),
-                                           source.steps, [end = team.end] { return (*end)(); }));
+                                           source.steps, [end = team.end] { return (*end)(); });
   });
 }
 
@@ -248,15 +257,19 @@ void agree_on_facts(const Team& team, const LoaderOptions& options, Source& sour
 
 Source open_source(const Team& team, const LoaderOptions& options, const std::string& path,
                    const std::string& format, ReadSetup setup) {
+  const auto peers = make_peers(team, path);
+  OpenedData opened = open_data(team, options, path, format, peers, setup);
   Source source{.path = path,
                 .setup = std::move(setup),
-                .data = std::make_shared<DataAccess>(path, options, format),
+                .data = {},
                 .facts = {},
                 .steps = {},
                 .steps_served = {}};
-  const auto peers = make_peers(team, path);
-  open_data(team, options, peers, source);
-  open_mpiio(team, options, source);
+  open_mpiio(team, options, opened, source);
+  if (team.root >= 0) {
+    source.data =
+        std::make_shared<DataAccess>(std::move(opened), options, source.setup, team.end->token());
+  }
   agree_on_facts(team, options, source);
   if (source.facts.assembled) {
     // What is read takes room beside the stage: as much as two of its buffers.

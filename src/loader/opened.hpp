@@ -44,7 +44,7 @@ struct Team : Ranks {
 struct Source {
   std::string path;
   ReadSetup setup;
-  std::shared_ptr<DataAccess> data;    ///< open on roots
+  std::shared_ptr<DataAccess> data;    ///< of a root
   DataFacts facts;                     ///< as rank 0 knows them
   std::uint64_t private_bytes = 0;     ///< of a root, beside the stage
   std::uint64_t index_bytes = 0;       ///< that the roots of this node share

@@ -72,9 +72,11 @@ void Pipeline::start_decoding() {
     const Placement placement = opened_.placement(Component::decode);
     const unsigned threads =
         choose_workers(options.decode_threads, placement, opened_.team.node->size(), kMostThreads);
-    auto pool = std::make_unique<DecodePool>(
-        opened_.codec, options.undecodable, threads, std::size_t{opened_.decoding.ahead} + 1,
-        placement, [&data = *opened_.source.data] { data.check_in_place(); });
+    auto pool = std::make_unique<DecodePool>(opened_.codec, options.undecodable, threads,
+                                             std::size_t{opened_.decoding.ahead} + 1, placement,
+                                             [in_place = reading_.in_place] {
+                                               if (in_place) in_place->check();
+                                             });
     BatchSource& source = *this;
     line_ = std::make_unique<DecodeLine>(std::move(pool), source, opened_.decoding.ahead, trace_);
     line_->start(placement);
@@ -183,7 +185,7 @@ void Pipeline::check_in_place() const {
                 "check samples before closing the loader", {.file = opened_.source.path});
   }
   try {
-    opened_.source.data->check_in_place();
+    if (reading_.in_place) reading_.in_place->check();
   } catch (const Error& error) {
     watch_.fail_everywhere(error);
   }

@@ -59,8 +59,7 @@ std::optional<ReadOutline> outline(const Opened& opened, const FeedPlan& plan,
   return outline;
 }
 
-std::unique_ptr<PieceReader> make_reader(const Opened& opened, const FeedPlan& plan, Stage& stage,
-                                         Turns& turns) {
+StageReader make_reader(const Opened& opened, const FeedPlan& plan, Stage& stage, Turns& turns) {
   const Team& team = opened.team;
   const Source& source = opened.source;
   return source.data->make_reader(
@@ -76,7 +75,7 @@ std::unique_ptr<PieceReader> make_reader(const Opened& opened, const FeedPlan& p
        .give_up = give_up(team),
        .leave = source.steps ? [steps = source.steps] { steps->leave(); } : std::function<void()>(),
        // Nobody else uses the stage, and batches are decoded, that is copied, and then checked; who
-       // uses more of them asks check_in_place().
+       // uses more of them checks Reading::in_place.
        .in_place = plan.in_place && opened.options.decode && team.group->size() == 1,
        .roots = team.roots,
        .map = plan.map,
@@ -108,8 +107,8 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
     }
     auto turns = std::make_unique<Turns>(std::move(stagger), give_up(team));
     auto reader = make_reader(opened, plan, *stage, *turns);
-    const std::string in_place = opened.source.data->describe_in_place();
-    if (!in_place.empty()) reading.how += "; " + in_place;
+    reading.in_place = std::move(reader.in_place);
+    if (reading.in_place) reading.how += "; " + reading.in_place->describe();
     reading.reader.reset(
         new RootReader(RootReaderParts{.path = opened.source.path,
                                        .rank = team.order_rank,
@@ -122,7 +121,7 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
                                        .figures = figures,
                                        .data = opened.source.data,
                                        .turns = std::move(turns),
-                                       .reader = std::move(reader),
+                                       .reader = std::move(reader.reader),
                                        .placement = opened.placement(Component::io),
                                        .trace = trace},
                        team.end));

@@ -62,72 +62,98 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
               "leave --codec out", {.file = facts.path});
 }
 
+namespace {
+
 /// Where mmap is refused and may be replaced, pread takes its place.
-void DataAccess::open_files(ReadSetup& setup, const BulkOptions& bulk, Peers& peers) {
-  FormatOptions how = format_options(options_, options_.engine);
-  how.format = format_;
+std::shared_ptr<DataSet> open_files(const std::string& path, const std::string& format,
+                                    const LoaderOptions& options, ReadSetup& setup,
+                                    const BulkOptions& bulk, Peers& peers) {
+  FormatOptions how = format_options(options, options.engine);
+  how.format = format;
   how.engine = setup.engine == ReadEngine::mmap && !setup.baseline ? Engine::mmap : Engine::pread;
   how.trust_sidecars = setup.locate == Locate::provenance;
-  how.keeps = strategy_row(options_.strategy).keeps;
+  how.keeps = strategy_row(options.strategy).keeps;
   how.bulk = bulk;
-  how.patience = options_.patience_with_ranks();
-  how.ask = [path = path_, timeout = options_.timeout](std::function<void()> step) {
+  how.patience = options.patience_with_ranks();
+  how.ask = [path, timeout = options.timeout](std::function<void()> step) {
     ask_storage(path, timeout, "tell where its samples are", std::move(step));
   };
   try {
-    data_ = open_data_set(path_, how, peers);
+    return open_data_set(path, how, peers);
   } catch (const Error& error) {
     const bool refused = error.kind() == ErrorKind::unsupported && how.engine == Engine::mmap;
     if (!refused || !setup.may_replace_engine) throw;
     // The same open by pread decides whether it was the mapping or the data set that is refused.
     how.engine = Engine::pread;
-    data_ = open_data_set(path_, how);  // only this root may be refused, and walkers need no peers
+    auto data = open_data_set(path, how);  // only this root may be refused; walkers need no peers
     log(LogLevel::warning, "reading by pread: {}", error.what());
     setup.engine = ReadEngine::pread;
+    return data;
   }
 }
 
-void DataAccess::open(ReadSetup& setup, std::stop_token stop, Peers& peers) {
-  open_files(setup, bulk_options(options_, setup, stop), peers);
-  const DataSetFacts& facts = data_->facts();
+void tell_of_cut_groups(const DataSetFacts& facts, const LoaderOptions& options) {
+  if (options.order != OrderName::grouped || options.group % facts.together == 0) return;
+  log(LogLevel::info,
+      "{}: chunks hold {} samples each, and groups of {} cut them: some are decoded more than "
+      "once in an epoch; give --group a multiple",
+      facts.path, facts.together, options.group);
+}
+
+}  // namespace
+
+OpenedData open_to_read(const std::string& path, const std::string& format,
+                        const LoaderOptions& options, ReadSetup& setup, const std::stop_token& stop,
+                        Peers& peers) {
+  OpenedData opened;
+  opened.data = open_files(path, format, options, setup, bulk_options(options, setup, stop), peers);
+  const DataSetFacts& facts = opened.data->facts();
   if (facts.value_bytes == 0 && facts.entries > 0) {
     throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",
-                {.file = path_});
+                {.file = path});
   }
   consider_sizes(setup, 1, facts.together * facts.sample_bytes);
   // Each request in flight would keep a file of its own open.
-  if (!facts.keys_in_bytes && !only_file()) setup.scattered = false;
+  if (!facts.keys_in_bytes && !opened.only_file()) setup.scattered = false;
   // Samples that are not simply records come from a scan where one root would have walked for all.
-  if (setup.locate == Locate::scatter && !may_walk(*data_)) setup.locate = Locate::scan;
-  if (setup.walks()) walk_ = open_walk(*data_, setup);
-  if (walk_ && walk_->fingerprint().text != facts.fingerprint) {
+  if (setup.locate == Locate::scatter && !may_walk(*opened.data)) setup.locate = Locate::scan;
+  if (setup.walks()) opened.walk = open_walk(*opened.data, setup);
+  if (opened.walk && opened.walk->fingerprint().text != facts.fingerprint) {
     throw Error(ErrorKind::changed, "data set changed while open",
-                "start again once nothing writes to it", {.file = path_});
+                "start again once nothing writes to it", {.file = path});
   }
   if (setup.reads_extents()) {
-    const Engine engine = storage_engine(setup, *resolve(data_->whole(), 0).file);
-    bulk_ = make_bulk_reader(data_->whole(), engine, bulk_options(options_, setup, stop));
+    const Engine engine = storage_engine(setup, *resolve(opened.data->whole(), 0).file);
+    opened.bulk =
+        make_bulk_reader(opened.data->whole(), engine, bulk_options(options, setup, stop));
   }
-  if (options_.order == OrderName::grouped && options_.group % facts.together != 0) {
-    log(LogLevel::info,
-        "{}: chunks hold {} samples each, and groups of {} cut them: some are decoded more than "
-        "once in an epoch; give --group a multiple",
-        path_, facts.together, options_.group);
-  }
-  setup_ = setup;
-  stop_ = std::move(stop);
+  tell_of_cut_groups(facts, options);
+  return opened;
+}
+
+std::shared_ptr<const File> OpenedData::only_file() const {
+  const auto files = data->files();
+  return files.size() == 1 ? files[0] : nullptr;
+}
+
+DataAccess::DataAccess(OpenedData opened, const LoaderOptions& options, const ReadSetup& setup,
+                       std::stop_token stop)
+    : opened_(std::move(opened)), options_(options), setup_(setup), stop_(std::move(stop)) {
+  // How many reads a part takes must not differ between roots.
+  if (!opened_.data->facts().keys_in_bytes) opened_.together = nullptr;
 }
 
 DataFacts DataAccess::facts() const {
-  const DataSetFacts& known = data_->facts();
+  const DataSetFacts& known = opened_.data->facts();
   const bool in_file = known.values == DataSetFacts::Values::in_file;
-  DataFacts facts{.entries = known.entries,
-                  .stored_bytes = std::max(known.value_bytes, in_file ? data_->stored_bytes() : 0),
-                  .local = resolve(data_->whole(), 0).file->is_local(),
-                  .assembled = !in_file && !known.parts_stay,
-                  .files = {},
-                  .parts = known.parts,
-                  .fingerprint = known.fingerprint};
+  DataFacts facts{
+      .entries = known.entries,
+      .stored_bytes = std::max(known.value_bytes, in_file ? opened_.data->stored_bytes() : 0),
+      .local = resolve(opened_.data->whole(), 0).file->is_local(),
+      .assembled = !in_file && !known.parts_stay,
+      .files = {},
+      .parts = known.parts,
+      .fingerprint = known.fingerprint};
   // Samples of any size lie apart in the stage, with their names.
   if (known.schema.fields.empty() && !known.keys_in_bytes) {
     facts.stored_bytes += known.key_bytes + known.entries * kApartBytes;
@@ -142,60 +168,49 @@ DataFacts DataAccess::facts() const {
   return facts;
 }
 
-std::shared_ptr<const File> DataAccess::only_file() const {
-  const auto files = data_->files();
-  return files.size() == 1 ? files[0] : nullptr;
-}
-
-void DataAccess::read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together) {
-  bulk_ = std::move(own);
-  // How many reads a part takes must not differ between roots.
-  if (data_->facts().keys_in_bytes) together_ = std::move(together);
-}
-
 void DataAccess::locate(Peers& peers) {
-  if (setup_.reads_extents() && !setup_.walks()) data_->locate(peers, *bulk_);
-  if (peers.rank() == 0) tell_notes(data_->facts());
+  if (setup_.reads_extents() && !setup_.walks()) opened_.data->locate(peers, *opened_.bulk);
+  if (peers.rank() == 0) tell_notes(opened_.data->facts());
 }
 
 void DataAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
-  if (!walk_) {
+  if (!opened_.walk) {
     try {
-      SampleReader::read_one(*data_, *bulk_, sample, sink);
-      return data_->check_unchanged();
+      SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
+      return opened_.data->check_unchanged();
     } catch (const IndexMismatch& mismatch) {
-      data_->check_unchanged();  // a writer at work would explain it as well
-      if (!data_->give_up_index(mismatch)) throw;
+      opened_.data->check_unchanged();  // a writer at work would explain it as well
+      if (!opened_.data->give_up_index(mismatch)) throw;
     }
-    SampleReader::read_one(*data_, *bulk_, sample, sink);
-    return data_->check_unchanged();
+    SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
+    return opened_.data->check_unchanged();
   }
-  walk_->seek(sample);
-  walk_->read(1, sink);
-  walk_->check_unchanged();
+  opened_.walk->seek(sample);
+  opened_.walk->read(1, sink);
+  opened_.walk->check_unchanged();
 }
 
 std::optional<ReadOutline> DataAccess::outline(std::span<const SampleRun> runs,
                                                std::uint64_t gap_bytes) const {
-  if (walk_) return std::nullopt;
-  return outline_of_runs(runs, *data_, gap_bytes);
+  if (opened_.walk) return std::nullopt;
+  return outline_of_runs(runs, *opened_.data, gap_bytes);
 }
 
 std::string DataAccess::describe() const {
-  std::string text = data_->describe();
-  if (walk_) text = fmt::format("locate {}", to_string(setup_.locate));
-  const BulkReader* bulk = together_ ? together_.get() : bulk_.get();
+  std::string text = opened_.data->describe();
+  if (opened_.walk) text = fmt::format("locate {}", to_string(setup_.locate));
+  const BulkReader* bulk = opened_.together ? opened_.together.get() : opened_.bulk.get();
   return text + (bulk != nullptr ? fmt::format(", {}", bulk->describe())
                                  : fmt::format(", engine {}", to_string(setup_.engine)));
 }
 
-std::unique_ptr<PieceReader> DataAccess::make_reader(const ReaderSite& site) {
-  if (!bulk_) {
-    return make_walking_reader(*walk_, setup_, site, options_.patience_with_ranks());
+StageReader DataAccess::make_reader(const ReaderSite& site) {
+  if (!opened_.bulk) {
+    return {make_walking_reader(*opened_.walk, setup_, site, options_.patience_with_ranks()), {}};
   }
   const Placement placement = Placement::of(site.cores, Component::decode);
-  PlanReaderParts parts{.data = data_,
-                        .bulk = std::move(bulk_),
+  PlanReaderParts parts{.data = opened_.data,
+                        .bulk = std::move(opened_.bulk),
                         .leave = site.leave,
                         .gap_bytes = site.gap_bytes,
                         .keep_bytes = site.keep_bytes,
@@ -203,49 +218,52 @@ std::unique_ptr<PieceReader> DataAccess::make_reader(const ReaderSite& site) {
                         .threads = choose_workers(options_.decode_threads, placement,
                                                   site.node_ranks, kMostDecodeThreads),
                         .placement = placement};
-  if (together_) parts.own = std::exchange(parts.bulk, std::move(together_));
-  if (walk_) read_scattered(*data_, site, options_.patience_with_ranks(), parts);
-  if (site.in_place && !walk_) parts.mapped = mapped_ = map_beside();
-  if (mapped_ && setup_.large_apart()) {
-    parts.filler = std::make_unique<PageCacheFiller>(mapped_, stop_);
-  }
+  if (opened_.together) parts.own = std::exchange(parts.bulk, std::move(opened_.together));
+  if (opened_.walk) read_scattered(*opened_.data, site, options_.patience_with_ranks(), parts);
   if (const auto& own = strategy_row(options_.strategy).make_reader) {
-    return own(std::move(parts), site);
+    return {own(std::move(parts), site), {}};
   }
-  return std::make_unique<PlanReader>(std::move(parts), site.list, site.stage, site.root,
-                                      site.turns);
+  auto in_place = use_in_place(site);
+  if (in_place) {
+    parts.mapped = in_place->mapped();
+    if (in_place->brings()) {
+      parts.filler = std::make_unique<PageCacheFiller>(in_place->mapped(), stop_);
+    }
+  }
+  auto reader =
+      std::make_unique<PlanReader>(std::move(parts), site.list, site.stage, site.root, site.turns);
+  return {std::move(reader), std::move(in_place)};
 }
 
 /// The file once more, mapped, where that is for us to choose and the page cache can be asked; else
 /// null. Page faults on other nodes' storage would come one at a time, without an end.
-std::shared_ptr<const MmapFile> DataAccess::map_beside() const {
-  const DataSetFacts& facts = data_->facts();
-  const auto file = only_file();
-  const bool fits = facts.keys_in_bytes && facts.values == DataSetFacts::Values::in_file && file;
+std::shared_ptr<const InPlace> DataAccess::use_in_place(const ReaderSite& site) const {
+  const DataSetFacts& facts = opened_.data->facts();
+  const auto file = opened_.only_file();
+  const bool fits = site.in_place && !opened_.walk && facts.keys_in_bytes &&
+                    facts.values == DataSetFacts::Values::in_file && file;
   const bool ours = options_.strategy == Strategy::automatic &&
                     options_.engine == ReadEngine::automatic && !options_.direct;
   if (!fits || !ours || file->descriptor() < 0 || !file->is_local()) return nullptr;
   try {
     auto mapped = std::make_shared<MmapFile>(file->path());
     const auto was = file->fingerprint(), is = mapped->fingerprint();
-    return was.device == is.device && was.inode == is.inode ? mapped : nullptr;
+    if (was.device != is.device || was.inode != is.inode) return nullptr;
+    return std::make_shared<InPlace>(opened_.data, std::move(mapped), setup_.large_apart());
   } catch (const Error& error) {
     log(LogLevel::debug, "nothing is used in place: {}", error.what());
     return nullptr;
   }
 }
 
-void DataAccess::check_in_place() const {
-  if (!mapped_) return;
+void InPlace::check() const {
   mapped_->check();
   data_->check_unchanged();
 }
 
-std::string DataAccess::describe_in_place() const {
-  if (!mapped_) return {};
-  return setup_.large_apart()
-             ? "records are used in the page cache, and brought there where they are not"
-             : "records in the page cache are used there, not read";
+std::string InPlace::describe() const {
+  return brings_ ? "records are used in the page cache, and brought there where they are not"
+                 : "records in the page cache are used there, not read";
 }
 
 }  // namespace forebay

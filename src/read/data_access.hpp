@@ -1,7 +1,8 @@
 // A data set as a loader reads it: what opening, agreeing and reading need.
 //
-//   open         roots            facts, first value     rank 0        what the others are told
-//   locate       roots            make_reader            roots         what fills the stage
+//   open_to_read   OpenedData    the data set, and what reads it: here, or for all roots at once
+//   DataAccess     facts, first values, outlines; where samples are, if opening has not found out
+//   make_reader    StageReader   what fills the stage
 #pragma once
 
 #include <cstdint>
@@ -73,32 +74,70 @@ void tell_notes(const DataSetFacts& facts);
 /// How the values of such data are decoded, given what the user says. Throws usage.
 CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted);
 
-/// One object a root. The reader that it makes, and its thread, keep it alive.
-class DataAccess : public std::enable_shared_from_this<DataAccess> {
- public:
-  /// `format` is a name of the registry.
-  DataAccess(std::string path, const LoaderOptions& options, std::string format)
-      : path_(std::move(path)), options_(options), format_(std::move(format)) {}
+/// A data set and what reads it. Its owner may have other readers of data->whole() take the place
+/// of `bulk`: MPI's.
+struct OpenedData {
+  std::shared_ptr<DataSet> data;
+  std::unique_ptr<RecordSource> walk;    ///< of strategies that walk
+  std::unique_ptr<BulkReader> bulk;      ///< of those that plan
+  std::unique_ptr<BulkReader> together;  ///< for what all roots read at once; null: `bulk`
 
-  /// Opens the data set with what serves `setup`, which changes where the system refuses the engine
-  /// and another may replace it. A stop of `stop` ends reads that wait for an answer. Collective
-  /// over `peers`, the roots.
-  void open(ReadSetup& setup, std::stop_token stop, Peers& peers);
-  DataFacts facts() const;
   /// The one file that holds all samples, for engines that open it for themselves; null where there
   /// are several.
   std::shared_ptr<const File> only_file() const;
-  /// Reads with `own` from now on and, for what all roots read at once, with `together`, which may
-  /// be null. Before locate().
-  void read_with(std::unique_ptr<BulkReader> own, std::unique_ptr<BulkReader> together);
-  /// Finds out where the samples are, if opening has not. Collective over `peers`.
+};
+
+/// Opens the data set with what serves `setup`, which changes where the system refuses the engine
+/// and another may replace it. `format` is a name of the registry. A stop of `stop` ends reads that
+/// wait for an answer. Collective over `peers`, the roots.
+OpenedData open_to_read(const std::string& path, const std::string& format,
+                        const LoaderOptions& options, ReadSetup& setup, const std::stop_token& stop,
+                        Peers& peers);
+
+/// What entries of the stage point at where it lies, in the mapped file. Thread-safe.
+class InPlace {
+ public:
+  /// `brings`: what is not in the page cache is brought there.
+  InPlace(std::shared_ptr<const DataSet> data, std::shared_ptr<const MmapFile> mapped, bool brings)
+      : data_(std::move(data)), mapped_(std::move(mapped)), brings_(brings) {}
+
+  const std::shared_ptr<const MmapFile>& mapped() const { return mapped_; }
+  bool brings() const { return brings_; }
+  /// Throws changed or io when what entries point at may be something else than it was when it was
+  /// published.
+  void check() const;
+  std::string describe() const;
+
+ private:
+  std::shared_ptr<const DataSet> data_;
+  std::shared_ptr<const MmapFile> mapped_;
+  bool brings_;
+};
+
+/// What fills the stage.
+struct StageReader {
+  std::unique_ptr<PieceReader> reader;
+  std::shared_ptr<const InPlace> in_place;  ///< null where nothing is used in place
+};
+
+/// One object a root. The reader that it makes, and its thread, keep it alive.
+class DataAccess {
+ public:
+  DataAccess(OpenedData opened, const LoaderOptions& options, const ReadSetup& setup,
+             std::stop_token stop);
+
+  DataFacts facts() const;
+  /// Finds out where the samples are, if opening has not: then each root would for itself, when it
+  /// needs them. Collective over `peers`.
   void locate(Peers& peers);
   /// Memory of the index, which the roots of a node share.
-  std::uint64_t index_bytes() const { return data_->index_bytes(); }
+  std::uint64_t index_bytes() const { return opened_.data->index_bytes(); }
   /// How its values are decoded, given what the user says. Throws usage.
-  CodecOptions codec(const CodecOptions& wanted) const { return codec_of(data_->facts(), wanted); }
-  /// Hands `sample` to `sink`, by reading little else. Local; before make_reader(), from which on
-  /// the data are the reader's. Throws what reading throws.
+  CodecOptions codec(const CodecOptions& wanted) const {
+    return codec_of(opened_.data->facts(), wanted);
+  }
+  /// Hands `sample` to `sink`, by reading little else. Local; by one thread, and by none from
+  /// make_reader() on, when what reads is the reader's. Throws what reading throws.
   void read_sample(std::uint64_t sample, const RecordSink& sink);
   /// What bringing `runs` into the stage takes; nothing where that is not known without walking.
   std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
@@ -106,27 +145,15 @@ class DataAccess : public std::enable_shared_from_this<DataAccess> {
   /// "provenance (table) from t.forebay, uring, 16 in flight": how it is located and read.
   std::string describe() const;
   /// Called once. This object outlives the reader.
-  std::unique_ptr<PieceReader> make_reader(const ReaderSite& site);
-  /// Throws changed or io when what entries of the stage point at in place may be something else
-  /// than it was when it was published. Thread-safe, after make_reader().
-  void check_in_place() const;
-  /// What is used where it lies, in words; empty when nothing is. From make_reader() on.
-  std::string describe_in_place() const;
+  StageReader make_reader(const ReaderSite& site);
 
  private:
-  void open_files(ReadSetup& setup, const BulkOptions& bulk, Peers& peers);
-  std::shared_ptr<const MmapFile> map_beside() const;
+  std::shared_ptr<const InPlace> use_in_place(const ReaderSite& site) const;
 
-  std::string path_;
+  OpenedData opened_;
   LoaderOptions options_;
-  std::string format_;
   ReadSetup setup_;
   std::stop_token stop_;
-  std::shared_ptr<DataSet> data_;
-  std::unique_ptr<RecordSource> walk_;      ///< of strategies that walk
-  std::unique_ptr<BulkReader> bulk_;        ///< of those that plan, until the reader takes it
-  std::unique_ptr<BulkReader> together_;    ///< when all roots read at once
-  std::shared_ptr<const MmapFile> mapped_;  ///< when samples may be used in place
 };
 
 }  // namespace forebay
