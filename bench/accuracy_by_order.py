@@ -24,6 +24,7 @@ import statistics
 import sys
 
 import trainings
+from measuring import ROOT, markdown
 
 SOURCE = "/usr/share/datasets/fashion-mnist"  # Debian: dataset-fashion-mnist
 DATA = ("stored", "sorted")
@@ -83,22 +84,20 @@ def _read_idx(name, header):
 
 def table(work, runs):
     accuracy, losses = work.last(runs, "test_accuracy"), work.last(runs, "test_loss")
-    lines = ["| data | order | test accuracy | against shuffled | test loss |",
-             "|---|---|---|---|---|"]
+    rows = []
     for (group, name), values in accuracy.items():
         shuffled = accuracy.get((group, "shuffled"), values)
         against = 100 * (statistics.mean(values) - statistics.mean(shuffled))
-        lines.append(f"| {group} | {name} | {trainings.spread(values)} | {against:+.2f} points | "
-                     f"{trainings.spread(losses[group, name])} |")
-    return "\n".join(lines) + "\n"
+        rows.append((group, name, trainings.spread(values), f"{against:+.2f} points",
+                     trainings.spread(losses[group, name])))
+    return markdown(("data", "order", "test accuracy", "against shuffled", "test loss"), rows)
 
 
 def by_loader(options):
     """DataLoader and Forebay in the same program."""
     count, epochs, seeds = (6400, 1, 2) if options.quick else (None, options.epochs, options.seeds)
     work = trainings.Trainings(options, {"batch": options.batch, "epochs": epochs})
-    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples",
-                           "python", "fashion_mnist.py")
+    program = os.path.join(ROOT, "examples", "python", "fashion_mnist.py")
     dataset, test = packed(work, "train", None), packed(work, "test", None)
     runs = []
     for seed in range(1, seeds + 1):
@@ -116,13 +115,12 @@ def by_loader(options):
 
 def table_by_loader(accuracy):
     from scipy import stats
-    lines = ["| | loader | test accuracy: mean (least-most) | standard deviation | difference of "
-             "means, 95 % interval | Welch's test |", "|---|---|---|---|---|---|"]
+    rows = []
     for (group, name), values in accuracy.items():
         deviation = f"{100 * statistics.stdev(values):.2f} points"
-        line = f"| {group} | {name} | {trainings.spread(values)} | {deviation} |"
+        row = (group, name, trainings.spread(values), deviation)
         if name == "dataloader":
-            lines.append(line + " | |")
+            rows.append((*row, "", ""))
             continue
         base = accuracy[group, "dataloader"]
         test = stats.ttest_ind(values, base, equal_var=False)
@@ -131,10 +129,11 @@ def table_by_loader(accuracy):
                                          for error, each in zip(errors, (values, base)))
         half = 100 * stats.t.ppf(0.975, freedom) * sum(errors) ** 0.5
         difference = 100 * (statistics.mean(values) - statistics.mean(base))
-        lines.append(f"{line} {difference:+.2f} ({difference - half:+.2f} to "
-                     f"{difference + half:+.2f}) points | t = {test.statistic:.2f}, {freedom:.1f} "
-                     f"degrees of freedom, p = {test.pvalue:.2f} |")
-    return "\n".join(lines) + "\n"
+        rows.append((*row, f"{difference:+.2f} ({difference - half:+.2f} to "
+                     f"{difference + half:+.2f}) points", f"t = {test.statistic:.2f}, {freedom:.1f} "
+                     f"degrees of freedom, p = {test.pvalue:.2f}"))
+    return markdown(("", "loader", "test accuracy: mean (least-most)", "standard deviation",
+                     "difference of means, 95 % interval", "Welch's test"), rows)
 
 
 def main():
@@ -146,11 +145,8 @@ def main():
     options = parser.parse_args()
     if options.loaders:
         options.results = "accuracy_by_loader"
-        options.output = options.output or os.path.join(options.build, "bench",
-                                                        "accuracy_by_loader.json")
         work, text = by_loader(options)
-        print(text)
-        work.write_beside(".md", text)
+        work.tell(text)
         return 1 if work.failures else 0
     count, epochs, seeds = ((2000, 2, 1) if options.quick
                             else (None, options.epochs, options.seeds))
@@ -166,9 +162,7 @@ def main():
                     "--epochs", str(epochs), "--mean", "73", "--scale", "0.011", "--lr", "0.02",
                     "--lr-policy", "inv", "--gamma", "0.002", *words)))
     work.run(runs)
-    text = table(work, runs)
-    print(text)
-    work.write_beside(".md", text)
+    work.tell(table(work, runs))
     work.write_beside(".svg", trainings.curves_svg(work.epochs(runs, "test_accuracy"),
                                                    "test accuracy", "accuracy"))
     return 1 if work.failures else 0

@@ -16,16 +16,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "bench/figures.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
@@ -37,32 +36,6 @@ namespace forebay {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Options {
-  std::size_t largest = std::size_t{64} << 20;
-  int turns = 5;
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    if (name == "--largest") options.largest = std::stoul(argv[i + 1]);
-    if (name == "--turns") options.turns = std::stoi(argv[i + 1]);
-  }
-  return options;
-}
-
-double process_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 /// Sums `in` over all ranks into `out`.
 using Sum = std::function<void(std::span<const float> in, std::span<float> out)>;
@@ -88,8 +61,8 @@ void sum_by(Summation& lane, std::span<const float> in, std::span<float> out) {
 struct Method {
   std::string name;
   Sum sum;
-  std::vector<double> seconds = {};  ///< of one sum, by turn
-  std::vector<double> share = {};    ///< CPU time over elapsed time
+  Series seconds = {};  ///< of one sum, by turn
+  Series share = {};    ///< CPU time over elapsed time
 };
 
 void measure(Communicator& comm, Method& method, std::span<const float> in, std::span<float> out) {
@@ -101,9 +74,8 @@ void measure(Communicator& comm, Method& method, std::span<const float> in, std:
   const double begin = now_seconds();
   for (int i = 0; i < repeats; ++i) method.sum(in, out);
   const double seconds = now_seconds() - begin;
-  const auto slowest = gather_all(comm, seconds);
-  method.seconds.push_back(*std::ranges::max_element(slowest) / repeats);
-  method.share.push_back((process_cpu_seconds() - cpu) / seconds);
+  method.seconds.add(std::ranges::max(gather_all(comm, seconds)) / repeats);
+  method.share.add((process_cpu_seconds() - cpu) / seconds);
   const auto expected = static_cast<float>(comm.size());
   if (out.front() != expected || out.back() != expected) {
     throw Error(ErrorKind::corrupt, "a sum by " + method.name + " is wrong", "");
@@ -118,13 +90,15 @@ Json measure_size(Communicator& comm, std::vector<Method> methods, std::size_t b
   }
   Json result{{"bytes", bytes}};
   for (const Method& method : methods) {
-    result[method.name] = {{"us", median(method.seconds) * 1e6}, {"cpu", median(method.share)}};
+    result[method.name] = {{"us", method.seconds.median() * 1e6}, {"cpu", method.share.median()}};
   }
   return result;
 }
 
 int run(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+  const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+  const std::size_t largest = std::stoul(option(words, "--largest", "67108864"));
+  const int turns = std::stoi(option(words, "--turns", "5"));
   const MpiSession session;
   const auto comm = session.world();
   std::vector<std::unique_ptr<Summations>> sums;
@@ -134,18 +108,18 @@ int run(int argc, char** argv) {
                                                         {"two_level", SyncAlgorithm::two_level}};
   for (const auto& [name, algorithm] : algorithms) {
     sums.push_back(std::make_unique<Summations>(
-        *comm, SummationOptions{.algorithm = algorithm, .largest = options.largest, .lanes = 1}));
+        *comm, SummationOptions{.algorithm = algorithm, .largest = largest, .lanes = 1}));
     methods.push_back({.name = name, .sum = [lane = &sums.back()->lane(0)](auto in, auto out) {
                          sum_by(*lane, in, out);
                        }});
   }
   Json sizes = Json::array();
-  for (std::size_t bytes = 4096; bytes <= options.largest; bytes *= 4) {
-    sizes.push_back(measure_size(*comm, methods, bytes, options.turns));
+  for (std::size_t bytes = 4096; bytes <= largest; bytes *= 4) {
+    sizes.push_back(measure_size(*comm, methods, bytes, turns));
   }
   const Json report{{"ranks", comm->size()},
                     {"nodes", sums.back()->explain()},
-                    {"turns", options.turns},
+                    {"turns", turns},
                     {"sizes", sizes}};
   if (comm->rank() == 0) fmt::print("{}\n", report.dump(1));
   comm->barrier();

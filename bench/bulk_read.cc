@@ -46,16 +46,16 @@ struct Run {
   std::size_t random = 0;
 };
 
-class SharedPages {
+/// Pages that everybody who maps them sees: of a file, or of memory.
+class Mapping {
  public:
-  explicit SharedPages(std::size_t size) : size_(size) {
-    address_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (address_ == MAP_FAILED) throw std::runtime_error("no shared memory");
-    std::memset(address_, 1, size);
+  Mapping(std::size_t size, int protection, int flags, int fd = -1) : size_(size) {
+    address_ = mmap(nullptr, size, protection, MAP_SHARED | flags, fd, 0);
+    if (address_ == MAP_FAILED) throw std::runtime_error("no pages can be mapped");
   }
-  ~SharedPages() { munmap(address_, size_); }
-  SharedPages(const SharedPages&) = delete;
-  SharedPages& operator=(const SharedPages&) = delete;
+  ~Mapping() { munmap(address_, size_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
 
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(address_), size_}; }
 
@@ -127,33 +127,13 @@ std::size_t read_plainly(const Run& run, std::size_t size, std::span<std::byte> 
   return bytes;
 }
 
-/// The file, mapped, with all that its cache has of it.
-class MappedPages {
- public:
-  MappedPages(const std::string& path, std::size_t size) : size_(size) {
-    const int fd = open(path.c_str(), O_RDONLY);
-    address_ = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    close(fd);
-    if (address_ == MAP_FAILED) throw std::runtime_error(path + ": cannot be mapped");
-  }
-  ~MappedPages() { munmap(address_, size_); }
-  MappedPages(const MappedPages&) = delete;
-  MappedPages& operator=(const MappedPages&) = delete;
-
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(address_), size_};
-  }
-
- private:
-  void* address_;
-  std::size_t size_;
-};
-
 void measure(const Run& run) {
   const bool copy = run.engine == "copy";
   const bool plain = run.engine == "plain" || copy;
   // A plain reader needs a piece of memory for each thread.
-  const SharedPages memory(plain ? std::max(run.window, run.depth * run.piece) : run.window);
+  const Mapping memory(plain ? std::max(run.window, run.depth * run.piece) : run.window,
+                       PROT_READ | PROT_WRITE, MAP_ANONYMOUS);
+  std::ranges::fill(memory.bytes(), std::byte{1});
   const auto file = forebay::open_file(run.path, plain ? Engine::pread : engine_of(run.engine));
   const auto windows =
       plain ? std::vector<std::vector<ReadRequest>>{} : plan(run, file->size(), memory.bytes());
@@ -166,8 +146,12 @@ void measure(const Run& run) {
                                .direct = run.direct});
   }
   if (run.cold) drop_from_cache(run.path);
-  std::optional<MappedPages> pages;
-  if (copy) pages.emplace(run.path, file->size());
+  std::optional<Mapping> pages;  // the file, with all that its cache has of it
+  if (copy) {
+    const int fd = open(run.path.c_str(), O_RDONLY);
+    pages.emplace(file->size(), PROT_READ, MAP_POPULATE, fd);
+    close(fd);
+  }
   const auto begin = std::chrono::steady_clock::now();
   std::size_t bytes = 0;
   if (copy) {

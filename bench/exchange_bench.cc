@@ -24,9 +24,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -38,6 +36,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/figures.hpp"
 #include "comm/failure_board.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/progress_thread.hpp"
@@ -57,55 +56,25 @@ constexpr std::size_t kBatchBytes = std::size_t{8} << 20;
 constexpr std::size_t kMostSamples = 1024;  // in a batch
 
 struct Options {
-  double seconds = 4;  ///< for idle, and for latency; a tenth for each size and turn
-  std::optional<Transport> transport;
-  std::string parts = "idle,latency,bandwidth";
-  std::uint64_t latency_bytes = 65536;
-  std::size_t only_bytes = 0;  ///< the one size for bandwidth; 0 = all
-  bool computing = true;       ///< while latency is measured
+  double seconds;  ///< for idle, and for latency; a tenth for each size and turn
+  std::string parts;
+  std::uint64_t latency_bytes;
+  std::size_t only_bytes;  ///< the one size for bandwidth; 0 = all
+  bool computing;          ///< while latency is measured
+  std::optional<Transport> transport = {};
 
-  bool has(std::string_view part) const { return parts.find(part) != std::string::npos; }
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view name = argv[i];
-    const std::string value = argv[i + 1];
-    if (name == "--seconds") options.seconds = std::stod(value);
-    if (name == "--parts") options.parts = value;
-    if (name == "--latency-bytes") options.latency_bytes = std::stoul(value);
-    if (name == "--only-bytes") options.only_bytes = std::stoul(value);
-    if (name == "--computing") options.computing = value != "no";
-    if (name != "--transport") continue;
+  explicit Options(std::span<char*> words)
+      : seconds(std::stod(option(words, "--seconds", "4"))),
+        parts(option(words, "--parts", "idle,latency,bandwidth")),
+        latency_bytes(std::stoul(option(words, "--latency-bytes", "65536"))),
+        only_bytes(std::stoul(option(words, "--only-bytes", "0"))),
+        computing(option(words, "--computing", "yes") != "no") {
     for (const Transport one :
          {Transport::one_sided, Transport::two_sided, Transport::two_sided_short}) {
-      if (value == to_string(one)) options.transport = one;
+      if (option(words, "--transport", "") == to_string(one)) transport = one;
     }
   }
-  return options;
-}
-
-/// Samples of one figure.
-class Series {
- public:
-  void add(double value) { values_.push_back(value); }
-  double quantile(double q) const {
-    if (values_.empty()) return 0;
-    std::vector<double> sorted = values_;
-    std::ranges::sort(sorted);
-    const double place = std::ceil(q * static_cast<double>(sorted.size())) - 1;
-    return sorted[static_cast<std::size_t>(std::max(place, 0.0))];
-  }
-  double median() const { return quantile(0.5); }
-  Json json() const {
-    return {
-        {"median", median()}, {"min", quantile(0)}, {"max", quantile(1)}, {"runs", values_.size()}};
-  }
-  const std::vector<double>& values() const { return values_; }
-
- private:
-  std::vector<double> values_;
+  bool has(std::string_view part) const { return parts.find(part) != std::string::npos; }
 };
 
 Series ratios(const Series& ours, const Series& theirs) {
@@ -114,12 +83,6 @@ Series ratios(const Series& ours, const Series& theirs) {
     result.add(ours.values()[i] / theirs.values()[i]);
   }
   return result;
-}
-
-double process_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 std::byte content(int owner, std::uint64_t index) {
@@ -181,10 +144,7 @@ class Bench {
 };
 
 /// Largest value of all ranks.
-double worst(Communicator& comm, double mine) {
-  const auto all = gather_all(comm, mine);
-  return *std::ranges::max_element(all);
-}
+double worst(Communicator& comm, double mine) { return std::ranges::max(gather_all(comm, mine)); }
 
 Json measure_idle(const std::shared_ptr<Communicator>& world, const Options& options) {
   Bench bench(world, options, 65536);
@@ -203,16 +163,13 @@ Json measure_idle(const std::shared_ptr<Communicator>& world, const Options& opt
 }
 
 /// Keeps a core busy, far from MPI.
-class Computing {
- public:
-  double until(const std::atomic<bool>& done) {
-    double sum = 1;
-    while (!done) {
-      for (int i = 1; i < 10000; ++i) sum += 1.0 / (sum + i);
-    }
-    return sum;
+double compute_until(const std::atomic<bool>& done) {
+  double sum = 1;
+  while (!done) {
+    for (int i = 1; i < 10000; ++i) sum += 1.0 / (sum + i);
   }
-};
+  return sum;
+}
 
 Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& options) {
   Bench bench(world, options, options.latency_bytes);
@@ -235,7 +192,7 @@ Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& 
     }
     done = true;
   });
-  const double sum = options.computing ? Computing().until(done) : 1;
+  const double sum = options.computing ? compute_until(done) : 1;
   fetching.join();
   world->barrier();
   return {{"right", right && sum > 0},
@@ -438,7 +395,7 @@ class Bandwidth {
         serve();
         done = true;
       });
-      const bool computed = Computing().until(done) > 0;
+      const bool computed = compute_until(done) > 0;
       serving.join();
       if (!computed) throw std::logic_error("nothing was computed");
     });
@@ -506,7 +463,7 @@ void run(const std::shared_ptr<Communicator>& world, const Options& options) {
 int main(int argc, char** argv) {
   const forebay::MpiSession session;
   try {
-    forebay::run(session.world(), forebay::parse(argc, argv));
+    forebay::run(session.world(), forebay::Options({argv, static_cast<std::size_t>(argc)}));
   } catch (const std::exception& error) {
     fmt::print(stderr, "exchange_bench: {}\n", error.what());
     return 1;

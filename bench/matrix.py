@@ -11,8 +11,10 @@ one of its own, as on a cluster.
 
 from dataclasses import dataclass
 
+from measuring import PFS
+
 # Read-ahead of the device, KiB; None: as found. PFS: bench/pfs.
-LOCAL_128, LOCAL, PFS = "local disk, read-ahead 128 KiB", "local disk as found", "modelled pfs"
+LOCAL_128, LOCAL = "local disk, read-ahead 128 KiB", "local disk as found"
 READ_AHEAD_KB = {LOCAL_128: 128, LOCAL: None}
 
 
@@ -38,10 +40,6 @@ class Configuration:
     nodes: int
     ranks_per_node: int
     words: tuple = ()
-
-    @property
-    def ranks(self):
-        return self.nodes * self.ranks_per_node
 
     def text(self):
         return (f"{self.kind:5} {self.scaling:6} {self.data.name:12} {self.storage:32} "

@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import machine
@@ -23,16 +24,25 @@ import nodes  # noqa: E402
 # 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
 PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
                "--seek-penalty", "2ms")
+PFS = "modelled pfs"  # the storage of a cell that runs there
 
 
 class Failed(RuntimeError):
     """A run ended with an error."""
 
 
-def parser(doc, name, timeout):
-    """With the options that all of them have; `name` is that of the results."""
+def plain_parser(doc, *places):
+    """For `doc` as it is written; `places` are what must be given, in this order."""
     made = argparse.ArgumentParser(description=doc,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    for place in places:
+        made.add_argument(place)
+    return made
+
+
+def parser(doc, name, timeout):
+    """With the options that all of them have; `name` is that of the results."""
+    made = plain_parser(doc)
     made.add_argument("--build", default="build/release", help="build tree with the programs")
     made.add_argument("--mpi", default="openmpi", choices=("openmpi", "mpich"))
     made.add_argument("--data", help="folder of the data sets (default: BUILD/bench/data)")
@@ -44,7 +54,7 @@ def parser(doc, name, timeout):
 
 class Measuring:
     """For classes that say how a cell is measured: measure(cell) returns what the file then has of
-    it. A cell is known by its text()."""
+    it. A cell is known by its text(), or is a text."""
 
     bench = ""  # what the file says of itself
     kept, key = "cells", "cell"  # where it has results, and where each says of what it is
@@ -54,6 +64,7 @@ class Measuring:
         self.build = os.path.abspath(options.build)
         self.command = os.path.join(self.build, "src", "forebay")
         self.bench_command = os.path.join(self.build, "bench", "forebay-bench")
+        self.pfs = os.path.join(self.build, "bench", "pfs", "forebay-pfs")
         self.data = os.path.abspath(options.data or os.path.join(self.build, "bench", "data"))
         self.output = options.output or os.path.join(self.build, "bench", f"{options.results}.json")
         self.results, self.failures = [], []
@@ -62,20 +73,20 @@ class Measuring:
                 self.results = json.load(file)[self.kept]
 
     def identity(self, cell):
-        return cell.text()
+        return _text_of(cell)
 
     def run(self, cells):
         known = {result[self.key] for result in self.results}
         wanted = [cell for cell in cells if self.identity(cell) not in known]
         for number, cell in enumerate(wanted, 1):
-            print(f"[{number}/{len(wanted)}] {cell.text()}", file=sys.stderr, flush=True)
+            print(f"[{number}/{len(wanted)}] {_text_of(cell)}", file=sys.stderr, flush=True)
             if getattr(self.options, "dry_run", False):
                 continue
             try:
                 self.results.append({self.key: self.identity(cell), **self.measure(cell)})
             except (Failed, nodes.NodesError, subprocess.SubprocessError, OSError,
                     ValueError) as error:
-                self.failures.append(f"{cell.text()}: {error}")
+                self.failures.append(f"{_text_of(cell)}: {error}")
                 print(f"  failed: {error}", file=sys.stderr)
             self.write()
 
@@ -88,12 +99,25 @@ class Measuring:
         check(done)
         return done.stdout
 
-    @contextlib.contextmanager
-    def on_pfs(self, count):
-        """Nodes of the modelled parallel file system, over the folder of data sets."""
-        with nodes.Nodes(self.data, count, mpi=self.options.mpi, pfs_options=PFS_OPTIONS,
-                         pfs=os.path.join(self.build, "bench", "pfs", "forebay-pfs")) as cluster:
-            yield cluster
+    def json_of(self, cell, name, words, environment=None):
+        """What the command `words(data set, output)` has written into its output, and what the
+        modelled file system has counted, where the cell is of that storage. The data set is `name`
+        in the folder of data sets."""
+        with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
+            output = os.path.join(folder, "result.json")
+            counted = {}
+            if cell.storage == PFS:
+                with nodes.Nodes(self.data, cell.nodes, mpi=self.options.mpi,
+                                 pfs_options=PFS_OPTIONS, pfs=self.pfs) as cluster:
+                    check(cluster.run(words(f"{{mount}}/{name}", output),
+                                      ranks_per_node=cell.ranks_per_node,
+                                      timeout=self.options.timeout))
+                    counted = {"options": " ".join(PFS_OPTIONS), **cluster.stats()}
+            else:
+                self.launch(cell.nodes * cell.ranks_per_node,
+                            words(os.path.join(self.data, name), output), environment)
+            with open(output, encoding="utf-8") as file:
+                return json.load(file), counted
 
     def facts(self):
         """What the results say beside cells."""
@@ -106,6 +130,10 @@ class Measuring:
                    **self.facts(), "failures": self.failures, self.kept: self.results}
         write_json(self.output, results)
         return results
+
+
+def _text_of(cell):
+    return cell if isinstance(cell, str) else cell.text()
 
 
 def check(done):
@@ -124,6 +152,20 @@ def write_json(path, results):
     os.replace(path + ".part", path)
 
 
+@contextlib.contextmanager
+def described(path, place):
+    """Gives an object to fill while measuring; with the machine, and its load before and after, it
+    becomes the file. `place` is what was read."""
+    results = {}
+    before = machine.load_average()
+    yield results
+    about = machine.describe(place, "mpiexec.openmpi") | {
+        "read_ahead_kb": machine.read_ahead_kb(place), "load_before": before,
+        "load_after": machine.load_average()}
+    write_json(path, {"machine": about, **results})
+    print(json.dumps(about), file=sys.stderr)
+
+
 def markdown(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]) + "\n"
@@ -133,7 +175,7 @@ def spread_of(values):
     return {"median": statistics.median(values), "least": min(values), "most": max(values)}
 
 
-def spread_text(figure, decimals=1):
+def spread_text(figure, decimals=1, unit=""):
     """Median, with least and most."""
-    return "{1:,.{0}f} ({2:,.{0}f}-{3:,.{0}f})".format(
-        decimals, *(figure[which] for which in ("median", "least", "most")))
+    return "{2:,.{0}f}{1} ({3:,.{0}f}-{4:,.{0}f})".format(
+        decimals, unit, *(figure[which] for which in ("median", "least", "most")))

@@ -8,13 +8,10 @@ them; the tables on standard output (Markdown) show the best of the rounds, in M
 on the machine only takes away.
 """
 
-import argparse
 import itertools
 import json
 import subprocess
-import sys
 
-import machine
 import measuring
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -111,22 +108,13 @@ class Tables:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program")
-    parser.add_argument("file")
-    parser.add_argument("results")
+    parser = measuring.plain_parser(__doc__, "program", "file", "results")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    load = machine.load_average()
-    rates = measure(options.program, options.file, all_runs(), options.repeats)
-    about = machine.describe(options.file, "mpiexec") | {
-        "read_ahead_kb": machine.read_ahead_kb(options.file), "load_before": load,
-        "load_after": machine.load_average()}
-    measuring.write_json(options.results, {
-        "machine": about,
-        "runs": [{"words": run, "bytes_per_second": [round(rate) for rate in values]}
-                 for run, values in rates.items()]})
-    print(json.dumps(about), file=sys.stderr)
+    with measuring.described(options.results, options.file) as results:
+        rates = measure(options.program, options.file, all_runs(), options.repeats)
+        results["runs"] = [{"words": run, "bytes_per_second": [round(rate) for rate in values]}
+                           for run, values in rates.items()]
     Tables(rates).print_all()
 
 

@@ -3,7 +3,7 @@
 
   run_exposed_io.py EXPOSED_IO DATASET RESULTS.json [--repeats N] [--samples N] [--launcher SCRIPT]
 
-DATASET is made by `exposed_io make DATASET 400000`. Each case first iterates over the first N
+DATASET is packed as the head of exposed_io.cc says, of 400,000 samples. Each case first iterates over the first N
 samples of an epoch without computing, which tells how long reading takes, and then with a computing
 time (a sleep) of twice that. N stays well below the data set's size: once so much of a file is in
 the page cache that the kernel reads ahead around it, reading takes no time any more.
@@ -17,14 +17,10 @@ Cases take turns, so that a noisy minute touches all of them. Tables (Markdown) 
 medians of the rounds, and their extremes, of the rank that is worst.
 """
 
-import argparse
 import itertools
 import json
-import statistics
 import subprocess
-import sys
 
-import machine
 import measuring
 
 ORDERS = {"shuffled": ("order=shuffled", "window=8"), "grouped": ("order=grouped", "group=2048")}
@@ -38,7 +34,7 @@ FORMS = {"2 buffers": ("buffers=2",), "1 buffer": ("buffers=1",),
 
 
 def run(options, ranks, compute, words):
-    command = (options.launcher, "openmpi", str(ranks), options.program, "run", options.dataset,
+    command = (options.launcher, "openmpi", str(ranks), options.program, options.dataset,
                f"compute={compute}", f"batch={SHARE * ranks}", f"seed={options.seed}",
                f"iterations={options.samples // (SHARE * ranks)}", *words)
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -82,10 +78,10 @@ def measure(options, ranks, words):
     }
 
 
-def spread(values, digits=2, unit="%"):
-    values = [100 * value for value in values]
-    return (f"{statistics.median(values):.{digits}f} {unit} "
-            f"({min(values):.{digits}f}-{max(values):.{digits}f})")
+def spread(values, digits=2):
+    """In per cent."""
+    return measuring.spread_text(measuring.spread_of([100 * value for value in values]), digits,
+                                 " %")
 
 
 def table(head, rows):
@@ -124,30 +120,20 @@ def print_tables(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program")
-    parser.add_argument("dataset")
-    parser.add_argument("results")
+    parser = measuring.plain_parser(__doc__, "program", "dataset", "results")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--samples", type=int, default=61_440)
     parser.add_argument("--launcher", default="scripts/mpirun.sh")
     options = parser.parse_args()
-    before = machine.load_average()
-    cases = list(itertools.product(ORDERS, RANKS, FORMS))
-    results = {case: [] for case in cases}
-    for options.seed in range(options.repeats):
-        for order, ranks, form in cases:
-            words = (*ORDERS[order], *FORMS[form])
-            results[order, ranks, form].append(measure(options, ranks, words))
-    about = machine.describe(options.dataset, "mpirun.openmpi") | {
-        "read_ahead_kb": machine.read_ahead_kb(options.dataset), "load_before": before,
-        "load_after": machine.load_average()}
-    measuring.write_json(options.results, {
-        "machine": about, "samples": options.samples,
-        "cases": [{"order": order, "ranks": ranks, "form": form, "rounds": rounds}
-                  for (order, ranks, form), rounds in results.items()]})
-    print(json.dumps(about), file=sys.stderr)
-    print_tables(results)
+    measured = {case: [] for case in itertools.product(ORDERS, RANKS, FORMS)}
+    with measuring.described(options.results, options.dataset) as results:
+        for options.seed in range(options.repeats):
+            for (order, ranks, form), rounds in measured.items():
+                rounds.append(measure(options, ranks, (*ORDERS[order], *FORMS[form])))
+        results["samples"] = options.samples
+        results["cases"] = [{"order": order, "ranks": ranks, "form": form, "rounds": rounds}
+                            for (order, ranks, form), rounds in measured.items()]
+    print_tables(measured)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ modelled file system need root; without, they are left out, and the results say 
 """
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
-import tempfile
 
 import machine
 import matrix
@@ -43,7 +41,6 @@ class Matrix(measuring.Measuring):
 
     def __init__(self, options):
         super().__init__(options, go_on=False)
-        self.pfs = os.path.join(self.build, "bench", "pfs", "forebay-pfs")
         self.privileged = machine.can_drop_caches()
         self.left_out = []
 
@@ -99,33 +96,15 @@ class Matrix(measuring.Measuring):
                            stdout=sys.stderr)
 
     def measure(self, configuration):
-        with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
-            output = os.path.join(folder, "result.json")
-            load = machine.load_average()
-            file_system = {}
-            if configuration.storage == matrix.PFS:
-                file_system = self._run_on_pfs(configuration, output)
-            else:
-                self._run_locally(configuration, output)
-            with open(output, encoding="utf-8") as file:
-                result = json.load(file)
-        return {"kind": configuration.kind, "data": configuration.data.name,
-                "storage": configuration.storage, "scaling": configuration.scaling, "load": load,
-                "file_system": file_system, "result": result}
-
-    def _run_locally(self, configuration, output):
-        dataset = os.path.join(self.data, configuration.data.name)
-        read_ahead = matrix.READ_AHEAD_KB[configuration.storage]
-        with (machine.read_ahead_set_to(dataset, read_ahead) if read_ahead
+        name, load = configuration.data.name, machine.load_average()
+        read_ahead = matrix.READ_AHEAD_KB.get(configuration.storage)
+        with (machine.read_ahead_set_to(os.path.join(self.data, name), read_ahead) if read_ahead
               else contextlib.nullcontext()):
-            self.launch(configuration.ranks, self.words(configuration, dataset, output))
-
-    def _run_on_pfs(self, configuration, output):
-        with self.on_pfs(configuration.nodes) as cluster:
-            words = self.words(configuration, f"{{mount}}/{configuration.data.name}", output)
-            measuring.check(cluster.run(words, ranks_per_node=configuration.ranks_per_node,
-                                        timeout=self.options.timeout))
-            return {"options": " ".join(measuring.PFS_OPTIONS), **cluster.stats()}
+            result, file_system = self.json_of(
+                configuration, name, lambda *places: self.words(configuration, *places))
+        return {"kind": configuration.kind, "data": name, "storage": configuration.storage,
+                "scaling": configuration.scaling, "load": load, "file_system": file_system,
+                "result": result}
 
     def facts(self):
         return {"name": "full matrix" if self.options.full else "quick matrix",

@@ -11,10 +11,8 @@ already in the file is not measured again. A cell that fails is listed, the othe
 exit status is 1. Needs root for cold caches and the modelled file system, and NumPy and h5py.
 """
 
-import json
 import os
 import sys
-import tempfile
 
 import machine
 import measuring
@@ -68,30 +66,14 @@ class Shuffling(measuring.Measuring):
 
     def measure(self, cell):
         make_data(cell.data, self.data)
-        with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
-            output = os.path.join(folder, "result.json")
-            if cell.storage == shuffling.PFS:
-                self._run_on_pfs(cell, output)
-            else:
-                self._run_locally(cell, output)
-            with open(output, encoding="utf-8") as file:
-                result = json.load(file)
+        result, _ = self.json_of(cell, cell.data.file, lambda *places: self.words(cell, *places),
+                                 {"FOREBAY_RANKS_PER_NODE": str(cell.ranks_per_node)})
         for row, name in zip(result["summary"], cell.variants):
             row["name"] = name
         return {"section": cell.section, "data": cell.data.name, "x": cell.x,
                 "sample_bytes": cell.data.sample_bytes, "storage": cell.storage,
                 "compute_ms": cell.compute_ms, "batch": cell.batch,
                 "load": machine.load_average(), "summary": result["summary"]}
-
-    def _run_locally(self, cell, output):
-        self.launch(cell.nodes, self.words(cell, os.path.join(self.data, cell.data.file), output),
-                    {"FOREBAY_RANKS_PER_NODE": str(cell.ranks_per_node)})
-
-    def _run_on_pfs(self, cell, output):
-        with self.on_pfs(cell.nodes) as cluster:
-            measuring.check(cluster.run(self.words(cell, f"{{mount}}/{cell.data.file}", output),
-                                        ranks_per_node=cell.ranks_per_node,
-                                        timeout=self.options.timeout))
 
     def facts(self):
         return {"pfs": " ".join(measuring.PFS_OPTIONS)}

@@ -9,9 +9,12 @@
            computing takes
 """
 
+import math
 from dataclasses import dataclass, field
 
-LOCAL, PFS = "local disk", "modelled pfs"
+from measuring import PFS
+
+LOCAL = "local disk"
 SECTIONS = ("async", "buffers", "memory", "ratios")
 
 # One request after the other, of one sample each: what a reader of one sample a call does.
@@ -33,10 +36,7 @@ class DataSet:
 
     @property
     def sample_bytes(self):
-        size = 4
-        for extent in self.shape:
-            size *= extent
-        return size
+        return 4 * math.prod(self.shape)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 
 import trainings
+from measuring import markdown
 
 LARGEST_PART = 0.5       # of the loss of predicting the mean
 LARGEST_DIFFERENCE = 0.05
@@ -83,8 +84,7 @@ def loss_of_the_mean(work, application):
 def table(work, runs, means):
     """(Markdown, whether all that must hold does)"""
     training, validation = work.last(runs, "loss"), work.last(runs, "test_loss")
-    lines = ["| application | order | training loss | validation loss | of predicting the mean | "
-             "against shuffled | ok |", "|---|---|---|---|---|---|---|"]
+    rows = []
     everything = not work.failures
     for (group, name), values in validation.items():
         part = statistics.mean(values) / means[group]
@@ -92,10 +92,12 @@ def table(work, runs, means):
         against = statistics.mean(values) / statistics.mean(shuffled) - 1 if shuffled else 0
         ok = part < LARGEST_PART and abs(against) <= LARGEST_DIFFERENCE
         everything = everything and ok
-        lines.append(f"| {group} | {name} | {trainings.spread(training[group, name])} | "
-                     f"{trainings.spread(values)} | {part:.3f} | {against:+.1%} | "
-                     f"{'yes' if ok else 'no'} |")
-    return "\n".join(lines) + "\n", everything and bool(validation)
+        rows.append((group, name, trainings.spread(training[group, name]),
+                     trainings.spread(values), f"{part:.3f}", f"{against:+.1%}",
+                     "yes" if ok else "no"))
+    head = ("application", "order", "training loss", "validation loss", "of predicting the mean",
+            "against shuffled", "ok")
+    return markdown(head, rows), everything and bool(validation)
 
 
 def main():
@@ -116,8 +118,7 @@ def main():
                  for seed in range(1, seeds + 1) for order in ("shuffled", "grouped")]
     work.run(runs)
     text, ok = table(work, runs, means)
-    print(text)
-    work.write_beside(".md", text)
+    work.tell(text)
     work.write_beside(".svg", trainings.curves_svg(work.epochs(runs, "test_loss"),
                                                    "validation loss", "orders"))
     return 0 if ok or (options.quick and not work.failures) else 1

@@ -96,32 +96,35 @@ class Trainings(measuring.Measuring):
 
     def last(self, runs, figure):
         """{(group, name): [value of each seed]} after the last epoch, in the order of `runs`."""
-        found = {}
-        by_identity = {result["run"]: result for result in self.results}
-        for run in runs:
-            result = by_identity.get(self.identity(run))
-            if result and result["epochs"]:
-                found.setdefault((run.group, run.name), []).append(result["epochs"][-1][figure])
-        return found
+        return {key: [epochs[-1] for epochs in seeds if epochs]
+                for key, seeds in self._by_epoch(runs, figure).items() if any(seeds)}
 
     def epochs(self, runs, figure):
         """{(group, name): [mean over seeds after each epoch]}."""
+        return {key: [statistics.mean(values) for values in zip(*seeds)]
+                for key, seeds in self._by_epoch(runs, figure).items()}
+
+    def _by_epoch(self, runs, figure):
+        """{(group, name): [[value after each epoch] of each seed]}."""
         found = {}
         by_identity = {result["run"]: result for result in self.results}
         for run in runs:
-            result = by_identity.get(self.identity(run))
-            if result:
+            if result := by_identity.get(self.identity(run)):
                 found.setdefault((run.group, run.name), []).append(
                     [epoch[figure] for epoch in result["epochs"]])
-        return {key: [statistics.mean(values) for values in zip(*seeds)]
-                for key, seeds in found.items()}
+        return found
 
     def write_beside(self, suffix, text):
-        """A file beside the results: tables, figures."""
+        """A file beside the results: figures."""
         path = os.path.splitext(self.output)[0] + suffix
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         print(f"wrote {path}", file=sys.stderr)
+
+    def tell(self, text):
+        """The tables, on standard output and beside the results."""
+        print(text)
+        self.write_beside(".md", text)
 
 
 def spread(values, digits=4):

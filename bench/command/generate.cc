@@ -17,7 +17,6 @@ namespace forebay::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using generate::Hdf5File;
 using generate::Maker;
 using generate::Options;
 
@@ -87,15 +86,16 @@ Summary write(const Options& options, Maker& maker) {
     const std::uint64_t end = options.samples * (file + 1) / options.files;
     const std::uint64_t first = summary.samples;
     const std::string name = name_of(options, file);
-    Hdf5File out(name, schema,
-                 {.rows = end - first, .chunk_rows = options.chunk_rows, .gzip = options.gzip});
+    const auto out = generate::create_hdf5(
+        name, schema,
+        {.rows = end - first, .chunk_rows = options.chunk_rows, .gzip = options.gzip});
     for (std::uint64_t sample = first; sample < end; ++sample) {
       maker.make(sample, input, target);
-      out.write(sample - first, 0, input);
-      out.write(sample - first, 1, std::as_bytes(std::span(target)));
+      out->write(sample - first, 0, input);
+      out->write(sample - first, 1, std::as_bytes(std::span(target)));
       progress.update(++summary.samples);
     }
-    out.complete();
+    out->complete();
     summary.file_bytes += fs::file_size(name);
   }
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "bench/command/sync_bench.hpp"
-#include "bench/command/sync_results.hpp"
 #include "comm/values.hpp"
 #include "core/number_text.hpp"
 #include "measure/comparison.hpp"

@@ -1,11 +1,11 @@
-#include "bench/command/sync_results.hpp"
-
+// What `forebay-bench sync` found, for machines and for people.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/command/sync_bench.hpp"
 #include "core/number_text.hpp"
 #include "forebay/mpi.hpp"
 #include "measure/comparison.hpp"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fuse3/fuse_lowlevel.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
@@ -16,7 +17,6 @@
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "pfs/operations.hpp"
 
 namespace forebay::pfs {
 
@@ -113,8 +113,8 @@ fuse_session* make_session(const MountOptions& options, Mount* mount) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(pointers.size()), pointers.data());
-  const fuse_lowlevel_ops table = Operations::table();
-  fuse_session* session = fuse_session_new(&arguments, &table, sizeof table, mount);
+  fuse_session* session =
+      fuse_session_new(&arguments, &fuse_operations(), sizeof(fuse_lowlevel_ops), mount);
   fuse_opt_free_args(&arguments);
   if (session == nullptr) {
     throw Error(ErrorKind::io, "no FUSE session can be made", "check that libfuse3 works here",

@@ -7,7 +7,6 @@
 #include <exception>
 #include <thread>
 
-#include "bench/command/emulation/emulated_training.hpp"
 #include "core/clock.hpp"
 #include "core/placement.hpp"
 

@@ -1,4 +1,4 @@
-#include "bench/command/emulation/gradient_sync.hpp"
+#include "bench/command/emulation/emulated_training.hpp"
 
 #include <fmt/format.h>
 

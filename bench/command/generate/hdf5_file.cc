@@ -1,5 +1,9 @@
 #include "bench/command/generate/hdf5_file.hpp"
 
+#include "forebay/error.hpp"
+
+#ifdef FOREBAY_HDF5
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,10 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
-#include "forebay/error.hpp"
 #include "format/hdf5/library.hpp"
 #include "program/output.hpp"
 
@@ -43,20 +45,28 @@ Id space_of(const std::vector<hsize_t>& sizes) {
   return {H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose};
 }
 
-}  // namespace
-
 /// The open file. Members end in reverse order: the file last.
-class Hdf5File::Parts {
+class Hdf5File final : public SampleFile {
  public:
-  Parts(const std::string& path, const Schema& schema, const Hdf5Layout& layout)
-      : path_(path), schema_(schema) {
+  Hdf5File(std::string path, Schema schema, const Hdf5Layout& layout)
+      : path_(std::move(path)), partial_(path_ + ".partial"), schema_(std::move(schema)) {
     const Library library;
-    file_ = checked(library,
-                    {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose});
+    file_ = checked(
+        library, {H5Fcreate(partial_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose});
     for (const Field& field : schema_.fields) add(library, field, layout);
   }
 
-  void write(std::uint64_t row, std::size_t number, std::span<const std::byte> value) {
+  ~Hdf5File() override {
+    if (complete_) return;
+    {
+      const Library library;
+      fields_.clear();
+      file_ = {};
+    }
+    ::unlink(partial_.c_str());
+  }
+
+  void write(std::uint64_t row, std::size_t number, std::span<const std::byte> value) override {
     const Library library;
     const Field& field = schema_.fields[number];
     const std::vector<hsize_t> one = extents(1, field);
@@ -71,6 +81,20 @@ class Hdf5File::Parts {
     if (!written) fail(library);
   }
 
+  void complete() override {
+    close();
+    const int fd = ::open(partial_.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool flushed = fd >= 0 && ::fsync(fd) == 0;
+    const int failure = errno;
+    if (fd >= 0) ::close(fd);
+    if (!flushed) throw_io(partial_, fmt::format("fsync: {}", std::strerror(failure)));
+    std::error_code failed;
+    fs::rename(partial_, path_, failed);
+    if (failed) throw_io(path_, "cannot rename to it: " + failed.message());
+    complete_ = true;
+  }
+
+ private:
   void close() {
     const Library library;
     fields_.clear();
@@ -78,9 +102,8 @@ class Hdf5File::Parts {
     file_ = {};
   }
 
- private:
   [[noreturn]] void fail(const Library& library) const {
-    throw_io(path_, "cannot write HDF5: " + library.last_error());
+    throw_io(partial_, "cannot write HDF5: " + library.last_error());
   }
 
   Id checked(const Library& library, Id id) const {
@@ -112,41 +135,32 @@ class Hdf5File::Parts {
                           H5Dclose}));
   }
 
-  std::string path_;
-  Schema schema_;
+  const std::string path_;
+  const std::string partial_;
+  const Schema schema_;
   Id file_;
   std::vector<Id> fields_;
+  bool complete_ = false;
 };
 
-Hdf5File::Hdf5File(std::string path, const Schema& schema, const Hdf5Layout& layout)
-    : path_(std::move(path)), partial_(path_ + ".partial") {
-  parts_ = std::make_unique<Parts>(partial_, schema, layout);
-}
+}  // namespace
 
-Hdf5File::~Hdf5File() {
-  if (!parts_) return;
-  {
-    const Library library;
-    parts_.reset();
-  }
-  ::unlink(partial_.c_str());
-}
-
-void Hdf5File::write(std::uint64_t row, std::size_t field, std::span<const std::byte> value) {
-  parts_->write(row, field, value);
-}
-
-void Hdf5File::complete() {
-  parts_->close();
-  const int fd = ::open(partial_.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool flushed = fd >= 0 && ::fsync(fd) == 0;
-  const int failure = errno;
-  if (fd >= 0) ::close(fd);
-  if (!flushed) throw_io(partial_, fmt::format("fsync: {}", std::strerror(failure)));
-  std::error_code failed;
-  fs::rename(partial_, path_, failed);
-  if (failed) throw_io(path_, "cannot rename to it: " + failed.message());
-  parts_.reset();
+std::unique_ptr<SampleFile> create_hdf5(const std::string& path, const Schema& schema,
+                                        const Hdf5Layout& layout) {
+  return std::make_unique<Hdf5File>(path, schema, layout);
 }
 
 }  // namespace forebay::generate
+
+#else
+
+namespace forebay::generate {
+
+std::unique_ptr<SampleFile> create_hdf5(const std::string& path, const Schema&, const Hdf5Layout&) {
+  throw Error(ErrorKind::unsupported, "this Forebay was built without HDF5",
+              "build it with FOREBAY_HDF5=ON", {.file = path});
+}
+
+}  // namespace forebay::generate
+
+#endif

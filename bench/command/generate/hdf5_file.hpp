@@ -22,25 +22,22 @@ struct Hdf5Layout {
   int gzip = 0;                  ///< level, needs chunks; 0: none
 };
 
-class Hdf5File {
+class SampleFile {
  public:
-  /// Makes the file with all its data sets. Throws io, and unsupported without HDF5.
-  Hdf5File(std::string path, const Schema& schema, const Hdf5Layout& layout);
+  SampleFile() = default;
   /// Removes the file unless it was completed.
-  ~Hdf5File();
-  Hdf5File(const Hdf5File&) = delete;
-  Hdf5File& operator=(const Hdf5File&) = delete;
+  virtual ~SampleFile() = default;
+  SampleFile(const SampleFile&) = delete;
+  SampleFile& operator=(const SampleFile&) = delete;
 
   /// Writes field `field` of sample `row`: Field::bytes() bytes. Throws io.
-  void write(std::uint64_t row, std::size_t field, std::span<const std::byte> value);
+  virtual void write(std::uint64_t row, std::size_t field, std::span<const std::byte> value) = 0;
   /// Closes the file, flushes it to the device and gives it its name. Throws io.
-  void complete();
-
- private:
-  class Parts;
-  std::string path_;
-  std::string partial_;
-  std::unique_ptr<Parts> parts_;
+  virtual void complete() = 0;
 };
+
+/// Makes the file with all its data sets. Throws io, and unsupported without HDF5.
+std::unique_ptr<SampleFile> create_hdf5(const std::string& path, const Schema& schema,
+                                        const Hdf5Layout& layout);
 
 }  // namespace forebay::generate
