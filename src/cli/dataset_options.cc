@@ -58,6 +58,7 @@ std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool tru
   how.engine = usable_engine(options.path, options.engine);
   how.schema = options.codec.schema;
   how.keeps = trust;
+  how.trust_sidecars = trust;
   return open_data_set(options.path, how);
 }
 

@@ -33,7 +33,7 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options);
 /// LMDB. Throws io.
 bool is_sample_set(const DatasetOptions& options);
 /// Throws as open_data_set.
-/// `trust`: what the user's cache says of where samples are is taken for true.
+/// `trust`: what sidecars and the user's cache say of where samples are is taken for true.
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust);
 /// `engine`, or pread where nothing can be mapped: on the storage of a plug-in.
 Engine usable_engine(const std::string& path, Engine engine);

@@ -78,6 +78,7 @@ Json to_json(const DataSet& data, const ReadCost& cost) {
   json["files"] = files;
   json["file_bytes"] = data.stored_bytes();
   json["fingerprint"] = facts.fingerprint;
+  if (!facts.notes.empty()) json["notes"] = facts.notes;
   json["group"] = {{"samples", cost.samples},
                    {"requests", cost.requests},
                    {"bytes_read", cost.bytes_read},
@@ -115,6 +116,7 @@ void print_facts(const DataSet& data, const ReadCost& cost) {
                                    human_count(cost.samples), human_count(cost.requests),
                                    human_bytes(cost.bytes_read), human_bytes(cost.bytes_used),
                                    human_count(cost.decode_units)));
+  for (const std::string& note : facts.notes) print_row("note", note);
 }
 
 std::vector<std::uint64_t> parse_ids(const std::string& text, std::uint64_t entries) {

@@ -1,4 +1,4 @@
-// forebay inspect, for files with fields: HDF5, .npy, CIFAR-10, raw records.
+// forebay inspect, for all that is not LMDB.
 #pragma once
 
 #include <CLI/CLI.hpp>

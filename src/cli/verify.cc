@@ -11,7 +11,6 @@
 #include "cli/commands.hpp"
 #include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/verify_mapped.hpp"
 #include "cli/verify_samples.hpp"
 #include "forebay/error.hpp"
 #include "format/convention/layout.hpp"
@@ -156,17 +155,15 @@ void print_outcome(const Outcome& outcome, const std::string& path) {
              report.sound() ? "sound" : human_count(report.fault_count) + " faults");
 }
 
-/// The samples, where they are not simply the records of one database. What is wrong with bytes is
+/// Whether samples are the records of one database. What is wrong with bytes is
 /// for the walk to find, what contradicts itself is an error now.
-std::optional<Samples> mapped_samples(const DatasetOptions& options) {
+bool is_simply_records(const DatasetOptions& options) {
   const convention::ConventionOptions how{.convention = options.files.convention,
                                           .order_by = options.files.order_by};
-  if (!names_several_databases(options)) {
-    lmdb::Database database = open_dataset(options);
-    if (database.entries() == 0 || convention::is_plain(database, how)) return std::nullopt;
-    if (!database.named_databases().empty()) return std::nullopt;
-  }
-  return open_for_report(options);
+  if (is_sample_set(options) || names_several_databases(options)) return false;
+  lmdb::Database database = open_dataset(options);
+  return database.entries() == 0 || convention::is_plain(database, how) ||
+         !database.named_databases().empty();
 }
 
 void verify_dataset(const VerifyCommand& command) {
@@ -195,11 +192,8 @@ void add_verify_command(CLI::App& app) {
   sub->add_option("--max-faults", command->max_faults, "Faults to list; all are counted")
       ->capture_default_str();
   sub->callback([command] {
-    if (is_sample_set(command->dataset)) {
+    if (!is_simply_records(command->dataset)) {
       return verify_samples(command->dataset, command->max_faults);
-    }
-    if (const auto samples = mapped_samples(command->dataset)) {
-      return verify_mapped(command->dataset, *samples, command->max_faults);
     }
     verify_dataset(*command);
   });

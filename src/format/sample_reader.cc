@@ -96,7 +96,26 @@ SampleReader::SampleReader(const DataSet& data, const SampleReaderOptions& optio
       gap_bytes_(options.gap_bytes),
       bulk_(make_bulk_reader(data.whole(), options.engine, options.bulk)) {}
 
+namespace {
+
+/// Once more where an index turns out to be wrong about the files, and they tell otherwise.
+void read_again(const DataSet& data, const std::function<void()>& read) {
+  try {
+    return read();
+  } catch (const IndexMismatch& mismatch) {
+    data.check_unchanged();  // a writer at work would explain it as well
+    if (!data.give_up_index(mismatch)) throw;
+  }
+  read();
+}
+
+}  // namespace
+
 void SampleReader::read(std::span<const std::uint64_t> ids) {
+  read_again(data_, [&] { bring(ids); });
+}
+
+void SampleReader::bring(std::span<const std::uint64_t> ids) {
   plan_ = data_.plan(ids);
   reads_ = place_extents(plan_->extents(), gap_bytes_);
   memory_.resize(bytes_of(reads_));
@@ -106,37 +125,39 @@ void SampleReader::read(std::span<const std::uint64_t> ids) {
     const std::uint32_t file = reads_[i].extent.file;
     if (i == 0 || reads_[i - 1].extent.file != file) data_.check_unchanged(file);
   }
-  plan_->decode_all(PlacedBytes(reads_, memory_), scratch_);
-}
-
-std::span<const std::byte> SampleReader::part(std::size_t position, std::size_t part) const {
-  return plan_->part(position, part, PlacedBytes(reads_, memory_), scratch_);
+  const PlacedBytes bytes(reads_, memory_);
+  plan_->decode_all(bytes, scratch_);
+  const std::size_t of_each = data_.facts().part_count();
+  keys_.resize(ids.size());
+  parts_.resize(ids.size() * of_each);
+  plan_->unpack(of_each, bytes, scratch_, [&](const FoundSample& found) {
+    keys_[found.position] = found.key;
+    std::ranges::copy(found.parts, &parts_[found.position * of_each]);
+  });
 }
 
 std::span<const std::byte> SampleReader::value(std::size_t position) {
-  const PlacedBytes bytes(reads_, memory_);
-  std::vector<std::span<const std::byte>> parts(data_.facts().part_count());
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    parts[p] = plan_->part(position, p, bytes, scratch_);
-  }
-  value_.resize(value_bytes(data_.facts(), parts));
-  write_value(data_.facts(), parts, value_);
+  value_.resize(value_bytes(data_.facts(), parts(position)));
+  write_value(data_.facts(), parts(position), value_);
   return value_;
 }
 
 void SampleReader::read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
                             const RecordSink& sink) {
-  const auto plan = data.plan({&id, 1});
-  const auto reads = place_extents(plan->extents(), 0);
-  std::vector<std::byte> memory(bytes_of(reads)), scratch(plan->scratch_bytes());
-  bulk.read(requests_of(data, reads, memory), [](std::size_t) {});
-  const PlacedBytes bytes(reads, memory);
-  plan->decode_all(bytes, scratch);
-  plan->unpack(data.facts().part_count(), bytes, scratch, [&](const FoundSample& found) {
-    std::vector<std::byte> value(value_bytes(data.facts(), found.parts));
-    write_value(data.facts(), found.parts, value);
-    sink({.sample = id, .key = found.key, .value = value});
+  read_again(data, [&] {
+    const auto plan = data.plan({&id, 1});
+    const auto reads = place_extents(plan->extents(), 0);
+    std::vector<std::byte> memory(bytes_of(reads)), scratch(plan->scratch_bytes());
+    bulk.read(requests_of(data, reads, memory), [](std::size_t) {});
+    const PlacedBytes bytes(reads, memory);
+    plan->decode_all(bytes, scratch);
+    plan->unpack(data.facts().part_count(), bytes, scratch, [&](const FoundSample& found) {
+      std::vector<std::byte> value(value_bytes(data.facts(), found.parts));
+      write_value(data.facts(), found.parts, value);
+      sink({.sample = id, .key = found.key, .value = value});
+    });
   });
+  data.check_unchanged();
 }
 
 }  // namespace forebay

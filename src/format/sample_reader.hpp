@@ -82,21 +82,31 @@ class SampleReader {
  public:
   SampleReader(const DataSet& data, const SampleReaderOptions& options);
 
-  /// Reads and decodes `ids`; forgets those read before.
+  /// Reads and decodes `ids`; forgets those read before. An index that does not fit is given up.
   /// Throws usage, io, corrupt, and changed when a file is not the one that was opened.
   void read(std::span<const std::uint64_t> ids);
-  std::size_t size() const { return plan_ ? plan_->size() : 0; }
-  /// Part or field `part` of the id at `position`; valid until the next read().
-  std::span<const std::byte> part(std::size_t position, std::size_t part) const;
+  std::size_t size() const { return keys_.size(); }
+  /// Parts or fields of the id at `position`; valid until the next read().
+  std::span<const std::span<const std::byte>> parts(std::size_t position) const {
+    const std::size_t of_each = data_.facts().part_count();
+    return std::span(parts_).subspan(position * of_each, of_each);
+  }
+  std::span<const std::byte> part(std::size_t position, std::size_t part) const {
+    return parts(position)[part];
+  }
+  /// What the sample is called; empty unless facts().named. As parts().
+  std::span<const std::byte> key(std::size_t position) const { return keys_[position]; }
   /// The whole value; valid until the next call.
   std::span<const std::byte> value(std::size_t position);
-  /// One sample by itself, through a reader of whole(). Throws as read(), but not changed.
+  /// One sample by itself, through a reader of whole(). Throws as read().
   static void read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
                        const RecordSink& sink);
   /// Of all files so far.
   BulkCounters counters() const { return bulk_->counters(); }
 
  private:
+  void bring(std::span<const std::uint64_t> ids);
+
   const DataSet& data_;
   std::uint64_t gap_bytes_;
   std::unique_ptr<BulkReader> bulk_;
@@ -104,6 +114,7 @@ class SampleReader {
   std::vector<PlacedExtent> reads_;
   std::vector<std::byte> memory_;
   std::vector<std::byte> scratch_;
+  std::vector<std::span<const std::byte>> keys_, parts_;
   std::vector<std::byte> value_;
 };
 

@@ -174,17 +174,7 @@ void DataAccess::locate(Peers& peers) {
 }
 
 void DataAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
-  if (!opened_.walk) {
-    try {
-      SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
-      return opened_.data->check_unchanged();
-    } catch (const IndexMismatch& mismatch) {
-      opened_.data->check_unchanged();  // a writer at work would explain it as well
-      if (!opened_.data->give_up_index(mismatch)) throw;
-    }
-    SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
-    return opened_.data->check_unchanged();
-  }
+  if (!opened_.walk) return SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
   opened_.walk->seek(sample);
   opened_.walk->read(1, sink);
   opened_.walk->check_unchanged();

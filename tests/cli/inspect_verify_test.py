@@ -1,12 +1,14 @@
 """forebay inspect and forebay verify on sound and on damaged data sets."""
 
+import io
 import json
 import os
 import shutil
 import struct
+import tarfile
 import unittest
 
-from command import CommandTest, encode_datum, liblmdb, write_records
+from command import CommandTest, encode_datum, liblmdb, png, write_records
 
 PAGE = 4096
 
@@ -205,6 +207,45 @@ class Verify(CommandTest):
             struct.pack_into("<H", data, leaves[0] * PAGE + 16, 0xfff0)
         self.damage(change)
         self.check_fault(f"page {leaves[0]}")
+
+
+class VerifyMembers(CommandTest):
+    """Members of archives are decoded as well, not only read."""
+
+    def shard(self, **replaced):
+        with tarfile.open(self.path("shard.tar"), "w") as tar:
+            for i in range(12):
+                image = replaced.get(f"m{i}", png(3, 4, 5, bytes([i]) * 60))
+                for name, content in ((f"s{i:02}.png", image), (f"s{i:02}.cls", b"%d" % i)):
+                    member = tarfile.TarInfo(name)
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+        return self.path("shard.tar")
+
+    def test_sound(self):
+        report = self.succeed_json("verify", self.shard())
+        self.assertEqual((report["sound"], report["samples"]), (True, 12))
+        self.assertIn("u8[3x4x5]", report["schema"])
+
+    def test_an_image_that_does_not_decode_is_named(self):
+        for damaged in (0, 7):
+            path = self.shard(**{f"m{damaged}": png(3, 4, 5, bytes(60))[:50]})
+            result = self.run_command("verify", path, "--json")
+            self.assertEqual(result.returncode, 1)
+            faults = json.loads(result.stdout)["faults"]
+            self.assertEqual([fault["sample"] for fault in faults], [damaged])
+            self.assertIn(f"s{damaged:02}", faults[0]["text"])
+
+    def test_what_was_left_out_is_told(self):
+        with tarfile.open(self.path("part.tar"), "w") as tar:
+            for name in ("a.png", "a.cls", "b.png", "b.cls", "c.png"):
+                content = png(3, 4, 5, bytes(60)) if name.endswith("png") else b"1"
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        for command in ("inspect", "verify"):
+            notes = self.succeed_json(command, self.path("part.tar"))["notes"]
+            self.assertIn("cls (2 of 3)", notes[0])
 
 
 class Refused(CommandTest):
