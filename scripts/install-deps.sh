@@ -12,19 +12,19 @@ lmdb="
 "
 # All data sets.
 library="$lmdb libhdf5-dev libaec-dev"
-# The reference trainer, and what the demo trains on.
-trainer="libtorch-dev libopenblas0-openmp dataset-fashion-mnist"
+# The reference trainer; what the demo trains on, and the modelled file system that it reads from.
+trainer="libtorch-dev libopenblas0-openmp dataset-fashion-mnist libfuse3-dev"
 # `pip install .`
 pip="python3-dev python3-venv python3-pip"
 # `make test`, `make bench`, `make lint`. One line a purpose: tools, the other MPI, tests and their
-# oracles, sanitizers and checks, the modelled file system of the benchmarks, reports, the Python
-# package with what its users have beside it.
+# oracles, sanitizers and checks, mounts by other users, reports, the Python package with what its
+# users have beside it.
 all="
   $library $trainer $pip ccache git
   mpich libmpich-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils protobuf-compiler libprotobuf-dev
   clang libclang-rt-dev clang-format clang-tidy
-  libfuse3-dev fuse3
+  fuse3
   python3-matplotlib
   python3-numpy python3-h5py python3-torch python3-lmdb python3-mpi4py python3-pil python3-pytest
 "
