@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`forebay samples` over tar, zip, TFRecord and folders of files: what tarfile, zipfile, this file and
-the file system hold.
+"""`forebay samples` over tar, zip, TFRecord, tokens and folders of files: what tarfile, zipfile, this
+file and the file system hold.
 
 Archives are drawn at random: GNU, PAX and ustar headers, stored and deflated members, packed and single
 numbers, long names, folders, samples of one to three parts of any size. FOREBAY_TEST_SCALE=k draws k times
@@ -260,6 +260,11 @@ class Archives(launch.AcceptanceCase):
         lines = self.samples(path + "#label=cls,image=jpg", 0, "--batch", 2, "--epochs", 1)
         self.assertEqual(list(lines[3]["parts"]), ["label", "image"])
         self.assertEqual(lines[3]["parts"]["label"]["xxh3"], digest(b"3cls"))
+        for command in ("inspect", "verify"):
+            result = launch.run(command, path)
+            self.assertIn("txt (4 of 10)", result.out, command)
+            notes = json.loads(launch.run(command, path, "--json").out)["notes"]
+            self.assertIn("txt (4 of 10)", notes[0], command)
         for fields, word in (("#txt", "have no part 'txt'"), ("#png", "there is no part 'png'")):
             result = launch.run("samples", path + fields, "--batch", 2, "--epochs", 1)
             self.assertNotEqual(result.code, 0)
@@ -306,6 +311,53 @@ class Archives(launch.AcceptanceCase):
                         self.assertLessEqual({value["xxh3"] for value in values}, known)
                 if kind == "tar":
                     self.assertEqual(len(lines), len(expected))
+
+    def test_tokens_in_every_order(self):
+        # Windows of 7 tokens, 5 apart, of two files each.
+        generator = random.Random(11)
+        for name, code, width, header in (("u16", "H", 2, 0), ("u32", "I", 4, 8), ("npy", "i", 4, None),
+                                          ("idx", "i", 4, None)):
+            expected, paths = [], []
+            for number in range(2):
+                tokens = [generator.randrange(1 << 15) for _ in range(generator.randint(100, 400))]
+                content = struct.pack(f"<{len(tokens)}{code}", *tokens)
+                paths.append(self.path(f"{name}-{number}.{'npy' if name == 'npy' else 'bin'}"))
+                with open(paths[-1], "wb") as file:
+                    if name == "npy":
+                        shape = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({len(tokens)},), }}"
+                        file.write(b"\x93NUMPY\x01\x00\x76\x00" + shape.ljust(117).encode() + b"\n")
+                    file.write(bytes(header or 0) + content)
+                if name == "idx":
+                    sizes = [len(tokens) - 40, 3, 37]
+                    with open(paths[-1][:-3] + "idx", "wb") as file:
+                        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 4, 3, 3))
+                        file.write(struct.pack("<3i3q3q", *sizes, 0, sizes[0] * 4, (sizes[0] + 3) * 4, 0, 1, 3))
+                expected += [("", {"tokens": content[at * width:(at + 7) * width]})
+                             for at in range(0, len(tokens) - 6, 5)]
+            flags = ["--schema", name] if header is not None else []
+            flags += ["--header-bytes", header] if header else []
+            for ranks, order in ((0, "strided"), (2, "grouped"), (3, "shuffled"), (4, "shuffled")):
+                with self.subTest(name=name, ranks=ranks, order=order):
+                    result = launch.run("samples", ",".join(paths), "--length", 7, "--step", 5, "--order", order,
+                                        "--batch", 8, "--epochs", 1, *flags, ranks=ranks)
+                    self.assertEqual(result.code, 0, result.err)
+                    lines = [json.loads(line) for line in result.out.splitlines()]
+                    self.assertEqual(sorted(line["sample"] for line in lines), list(range(len(expected))))
+                    for line in lines:
+                        value = expected[line["sample"]][1]["tokens"]
+                        self.assertEqual((line["bytes"], line["xxh3"]), (len(value), digest(value)))
+
+    def test_links_in_zip_archives_are_no_samples(self):
+        path = self.path("links.zip")
+        with zipfile.ZipFile(path, "w") as archive:
+            for number in range(4):
+                info = zipfile.ZipInfo(f"{number}.txt")
+                info.external_attr = (0o120777 if number == 2 else 0o100644) << 16
+                archive.writestr(info, "0.txt" if number == 2 else str(number))
+        result = launch.run("samples", path, "--codec", "bytes", "--batch", 3, "--epochs", 1)
+        keys = {bytes.fromhex(json.loads(line)["key"]).decode() for line in result.out.splitlines()}
+        self.assertEqual(keys, {"0", "1", "3"})
+        self.assertEqual(result.err.count("1 links are left out, the first is '2.txt'"), 1, result.err)
 
     def test_a_folder_of_images(self):
         root = self.path("images")

@@ -13,6 +13,7 @@
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/samples.hpp"
+#include "forebay/storage.hpp"
 #include "format/registry.hpp"
 #include "format/sample_reader.hpp"
 #include "tests/data_sets/made_sets.hpp"
@@ -138,6 +139,25 @@ TEST_P(EveryFormat, IsReadFromMemoryAsFromFiles) {
   expect_samples(samples, {40, 3, 3, 0, 19, 20});
 }
 
+TEST_P(EveryFormat, IsReadThroughAPlugInAsFromFiles) {
+  if (std::filesystem::is_directory(set_.path)) GTEST_SKIP() << "folders are of file systems";
+  load_storage_plugin(std::string(FOREBAY_TEST_PLUGINS) + "/plugin_none.so");
+  // Without patterns: file by file.
+  const std::string& path = set_.path;
+  const std::size_t brace = path.find("{0..1}");
+  std::string text = "test://fine:" + path;
+  if (brace != std::string::npos) {
+    const std::size_t fields = std::min(path.find('#'), path.size());
+    const std::string begin = path.substr(0, brace);
+    const std::string end = path.substr(brace + 6, fields - brace - 6);
+    text = "test://fine:" + begin + "0" + end + ",test://fine:" + begin + "1" + end +
+           path.substr(fields);
+  }
+  const Samples samples = Samples::open(text, set_.options);
+  EXPECT_EQ(samples.entries(), kSamples);
+  expect_samples(samples, {40, 3, 3, 0, 19, 20});
+}
+
 TEST_P(EveryFormat, MayBeUsedByManyThreadsAndAfterAFork) {
   const Samples samples = Samples::open(set_.path, set_.options);
   const std::vector<std::uint64_t> ids{40, 1, 17, 18, 2};
@@ -159,7 +179,7 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
   for (const char* order : {"coalesce=3", "order=shuffled", "order=shuffled,keep=0",
                             "order=grouped,group=6", "order=in_memory,group=5,memory-ratio=0.5",
                             "order=shuffled,hold=memory", "order=shuffled,reuse=2"}) {
-    for (const int ranks : {1, 3}) {
+    for (const int ranks : {1, 2, 3, 4}) {
       SCOPED_TRACE(std::string(order) + ", " + std::to_string(ranks) + " ranks");
       LoaderOptions options = LoaderOptions::parse(order);
       static_cast<DataOptions&>(options) = set_.options;
@@ -184,6 +204,42 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
       EXPECT_EQ(seen.size(), kSamples * options.reuse);
       for (std::uint64_t id = 0; id < kSamples; ++id) EXPECT_EQ(seen.count(id), options.reuse);
     }
+  }
+}
+
+/// After some iterations on 3 ranks, 2 ranks deliver what is left of the epoch.
+TEST_P(EveryFormat, GoesOnAmidAnEpochOnAnotherNumberOfRanks) {
+  for (const char* order : {"coalesce=3", "order=shuffled", "order=grouped,group=6"}) {
+    SCOPED_TRACE(order);
+    LoaderOptions options = LoaderOptions::parse(order);
+    static_cast<DataOptions&>(options) = set_.options;
+    options.codec = set_.options.codec;
+    options.batch = 6;
+    options.epochs = 1;
+    options.stage_bytes = 64 << 20;
+    std::mutex mutex;
+    std::multiset<std::uint64_t> seen;
+    std::string state;
+    const auto take = [&](const auto& batch) {
+      for (const Sample& sample : batch->samples()) {
+        EXPECT_EQ(text_of(sample.value), set_.values[sample.id]);
+        const std::scoped_lock lock(mutex);
+        seen.insert(sample.id);
+      }
+    };
+    run_ranks(3, 0, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, set_.path, options);
+      for (int i = 0; i < 3; ++i) take(loader.next());
+      if (comm->rank() == 0) state = loader.state();
+      comm->barrier();
+    });
+    run_ranks(2, 0, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, set_.path, resume_options(state, options, 2));
+      while (const auto batch = loader.next()) take(batch);
+      comm->barrier();
+    });
+    EXPECT_EQ(seen.size(), kSamples);
+    for (std::uint64_t id = 0; id < kSamples; ++id) EXPECT_EQ(seen.count(id), 1U);
   }
 }
 
