@@ -33,7 +33,12 @@ struct FileFingerprint {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::int64_t modified_ns = 0;
-  bool operator==(const FileFingerprint&) const = default;
+  /// Also of names and rights, and no program can set it back: not compared.
+  std::int64_t changed_ns = 0;
+  bool operator==(const FileFingerprint& other) const {
+    return size == other.size && device == other.device && inode == other.inode &&
+           modified_ns == other.modified_ns;
+  }
 };
 
 class File;

@@ -106,14 +106,6 @@ void DataSet::check_unchanged(std::uint32_t file) const {
               "start again once nothing writes to it", {.file = files_[file]->path()});
 }
 
-std::unique_ptr<const Plan> DataSet::plan_runs(std::span<const IdRun> runs) const {
-  std::vector<std::uint64_t> ids;
-  for (const IdRun& run : runs) {
-    for (std::uint64_t i = 0; i < run.count; ++i) ids.push_back(run.first + i);
-  }
-  return plan(ids);
-}
-
 std::string DataSet::describe() const {
   std::string text = facts_.format;
   if (files_.size() > 1) text += fmt::format(", {} files", files_.size());
@@ -139,13 +131,24 @@ std::string DataSet::info() const {
   return info.dump();
 }
 
-void DataSet::require_ids(std::span<const std::uint64_t> ids) const {
-  for (const std::uint64_t id : ids) {
-    if (id < facts_.entries) continue;
+void DataSet::require_runs(std::span<const IdRun> runs) const {
+  for (const IdRun& run : runs) {
+    if (run.first < facts_.entries && run.count <= facts_.entries - run.first) continue;
+    if (run.count == 0) continue;
     throw Error(ErrorKind::usage,
-                fmt::format("there is no sample {}: the data set has {}", id, facts_.entries),
+                fmt::format("there is no sample {}: the data set has {}",
+                            std::max(run.first, facts_.entries), facts_.entries),
                 "name samples from 0 on", {.file = facts_.path});
   }
+}
+
+std::vector<std::uint64_t> DataSet::ids_of(std::span<const IdRun> runs) const {
+  require_runs(runs);
+  std::vector<std::uint64_t> ids;
+  for (const IdRun& run : runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) ids.push_back(run.first + i);
+  }
+  return ids;
 }
 
 std::string DataSet::digest_of(std::span<const std::byte> bytes) {

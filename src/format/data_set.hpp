@@ -1,8 +1,8 @@
 // A data set as every format has it: samples of named parts, where their bytes are, and how bytes
 // become values.
 //
-//   facts()   entries, fields or parts, fingerprint: everything known since open
-//   plan(ids) which bytes these samples need: each once
+//   facts()     entries, fields or parts, fingerprint: everything known since open
+//   plan_runs() which bytes these samples need: each once
 //
 // Reading some ids takes four steps, of which the second is the caller's, with any engine:
 //
@@ -57,6 +57,9 @@ struct IdRun {
   std::uint64_t count = 0;
   bool operator==(const IdRun&) const = default;
 };
+
+/// `ids`, in order, as runs.
+std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids);
 
 /// What was said about where samples are does not fit the bytes: an index is stale, foreign or
 /// damaged. The remedy is to find out in another way, not another copy of the files.
@@ -243,9 +246,11 @@ class DataSet {
   virtual void check_unchanged(std::uint32_t file) const;
 
   /// What `ids` need, in any order and with repeats. Throws usage for an id that does not exist.
-  virtual std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const = 0;
+  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const {
+    return plan_runs(runs_of(ids));
+  }
   /// The same for samples of which many follow each other.
-  virtual std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const;
+  virtual std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const = 0;
   /// Hands over what all samples are called, in order; nothing unless facts().named.
   using KeySink = std::function<void(std::uint64_t id, std::span<const std::byte> key)>;
   virtual void keys(const KeySink& /*sink*/) const {}
@@ -269,7 +274,10 @@ class DataSet {
  protected:
   DataSet(std::string path, std::string format, DataFiles files);
 
-  void require_ids(std::span<const std::uint64_t> ids) const;
+  /// Throws usage for an id that does not exist.
+  void require_runs(std::span<const IdRun> runs) const;
+  /// Of these runs, one by one; throws the same.
+  std::vector<std::uint64_t> ids_of(std::span<const IdRun> runs) const;
   std::uint64_t bytes_at_open(std::uint32_t file) const { return at_open_[file].size; }
   static std::string digest_of(std::span<const std::byte> bytes);
   /// As the function below.
@@ -295,8 +303,5 @@ std::uint64_t value_bytes(const DataSetFacts& facts,
                           std::span<const std::span<const std::byte>> parts);
 void write_value(const DataSetFacts& facts, std::span<const std::span<const std::byte>> parts,
                  std::span<std::byte> out);
-
-/// `ids`, in order, as runs.
-std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids);
 
 }  // namespace forebay

@@ -145,9 +145,8 @@ class FieldPlan final : public Plan {
   std::vector<Unit> units_;
 };
 
-std::unique_ptr<const Plan> FieldSet::plan(std::span<const std::uint64_t> ids) const {
-  require_ids(ids);
-  return std::make_unique<FieldPlan>(*this, ids);
+std::unique_ptr<const Plan> FieldSet::plan_runs(std::span<const IdRun> runs) const {
+  return std::make_unique<FieldPlan>(*this, ids_of(runs));
 }
 
 FieldPlan::FieldPlan(const FieldSet& data, std::span<const std::uint64_t> ids)

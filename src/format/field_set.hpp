@@ -35,7 +35,7 @@ class FieldSet final : public DataSet {
   FieldSet(std::string path, std::string format, Schema schema, DataFiles files,
            std::vector<SamplePart> parts, std::vector<std::string> notes = {});
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   DecodeCounters counters() const override;
 
  private:

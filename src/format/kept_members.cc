@@ -113,7 +113,7 @@ std::string identity_of(const std::string& format, const DataFiles& files) {
   for (const auto& file : files) {
     const FileFingerprint is = file->fingerprint();
     if (!file->has_descriptors() || is.modified_ns > now.count() - kJustNow) return {};
-    identity += fmt::format(";{},{},{}", is.size, is.inode, is.modified_ns);
+    identity += fmt::format(";{},{},{},{}", is.size, is.inode, is.modified_ns, is.changed_ns);
   }
   return hash_text(identity + ";" + ends_digest(files, [](const ByteSink&) {}));
 }

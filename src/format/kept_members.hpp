@@ -3,11 +3,11 @@
 //
 //   "FBMEMB1\n"   digest of all that follows   identity   what FoundMembers::write() says
 //
-// The identity is of the format, and of each file its size, inode, time of change, first and last
-// bytes. What does not fit it, or its own digest, is not used, with one warning; what a kept index
-// says of places in files is checked when it is used, as always. Nothing is kept of files that no
-// file system has, nor of those that were changed just now: what is changed next might look the
-// same.
+// The identity is of the format, and of each file its size, inode, times of change (also that which
+// no program sets back), first and last bytes. What does not fit it, or its own digest, is not
+// used, with one warning; what a kept index says of places in files is checked when it is used, as
+// always. Nothing is kept of files that no file system has, nor of those that were changed just
+// now: what is changed next might look the same.
 #pragma once
 
 #include <functional>

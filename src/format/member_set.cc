@@ -128,12 +128,12 @@ void MemberSet::keys(const KeySink& sink) const {
 /// together.
 class MemberPlan final : public Plan {
  public:
-  MemberPlan(const MemberSet& data, std::span<const std::uint64_t> ids)
+  MemberPlan(const MemberSet& data, std::vector<std::uint64_t> ids)
       : Plan(ids.size()),
         data_(data),
-        ids_(ids.begin(), ids.end()),
+        ids_(std::move(ids)),
         parts_(data_.index_.chosen.size()),
-        found_(ids.size() * parts_) {
+        found_(ids_.size() * parts_) {
     MemberRows rows(data_.index_.table);
     for (std::size_t at = 0; at < ids_.size(); ++at) {
       const MemberRow& row = rows.at(ids_[at]);
@@ -170,10 +170,10 @@ class MemberPlan final : public Plan {
     if (one.file == Member::kInMemory) {
       return std::as_bytes(std::span(data_.index_.memory)).subspan(one.offset, one.bytes);
     }
-    if (data_.index_.coding == nullptr) return bytes.at(one.file, one.offset, one.bytes);
+    if (data_.index_.coding == nullptr) return stored(one, bytes);
     const CodedPart& coded = found(position, part).coded;
     if (!coded.in_place) return scratch.subspan(places_[position * parts_ + part], coded.bytes);
-    return content(found(position, part), bytes);
+    return data_.index_.coding->content(stored(one, bytes), coded);
   }
 
   std::span<const std::byte> key(std::size_t position, const FileBytes&) const override {
@@ -191,9 +191,8 @@ class MemberPlan final : public Plan {
     return found_[position * parts_ + part];
   }
 
-  std::span<const std::byte> content(const FoundPart& part, const FileBytes& bytes) const {
-    const Member& one = part.member;
-    return data_.index_.coding->content(bytes.at(one.file, one.offset, one.bytes), part.coded);
+  static std::span<const std::byte> stored(const Member& one, const FileBytes& bytes) {
+    return bytes.at(one.file, one.offset, one.bytes);
   }
 
   /// Where what is decoded goes, and what makes a unit.
@@ -222,7 +221,7 @@ class MemberPlan final : public Plan {
                    std::span<std::byte> scratch) const {
     const FoundPart& one = found(position, part);
     const std::uint64_t size = one.coded.in_place ? 0 : one.coded.bytes;
-    data_.index_.coding->decode(content(one, bytes), one.member.checksum,
+    data_.index_.coding->decode(stored(one.member, bytes), one,
                                 scratch.subspan(places_[position * parts_ + part], size));
     if (size == 0) return;
     data_.decoded_.fetch_add(1, std::memory_order_relaxed);
@@ -261,9 +260,8 @@ class MemberPlan final : public Plan {
   std::vector<std::size_t> unit_ends_;  // positions
 };
 
-std::unique_ptr<const Plan> MemberSet::plan(std::span<const std::uint64_t> ids) const {
-  require_ids(ids);
-  return std::make_unique<MemberPlan>(*this, ids);
+std::unique_ptr<const Plan> MemberSet::plan_runs(std::span<const IdRun> runs) const {
+  return std::make_unique<MemberPlan>(*this, ids_of(runs));
 }
 
 }  // namespace forebay

@@ -38,9 +38,9 @@ class MemberCoding {
   /// Where in `stored`, all of the member, the part lies, or begins to be coded. Throws corrupt.
   virtual std::span<const std::byte> content(std::span<const std::byte> stored,
                                              const CodedPart& part) const = 0;
-  /// Decodes `content` into `out`, which is as large as the part, or is empty where that lies in
+  /// Decodes `stored` into `out`, which is as large as the part, or is empty where that lies in
   /// place; and checks the part. Throws corrupt.
-  virtual void decode(std::span<const std::byte> content, std::uint32_t checksum,
+  virtual void decode(std::span<const std::byte> stored, const FoundPart& part,
                       std::span<std::byte> out) const = 0;
 };
 
@@ -126,7 +126,7 @@ class MemberSet final : public DataSet {
   /// Throws corrupt when a member does not lie in its file.
   MemberSet(std::string path, std::string format, DataFiles files, MemberIndex index);
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   void keys(const KeySink& sink) const override;
   DecodeCounters counters() const override {
     return {.chunks = decoded_.load(std::memory_order_relaxed),

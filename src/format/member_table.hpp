@@ -30,7 +30,7 @@ struct Member {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;     ///< in the file
   std::uint32_t file = 0;      ///< of the data set's files
-  std::uint32_t checksum = 0;  ///< of the part, for MemberCoding
+  std::uint32_t checksum = 0;  ///< for MemberCoding
 };
 
 /// The part that a member is the coded form of.

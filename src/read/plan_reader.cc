@@ -145,9 +145,9 @@ void PlanReader::cut(Transfer& transfer, PlannedSamples samples) {
   if (count == 1) {
     throw Error(
         ErrorKind::usage,
-        fmt::format("one sample takes reads of {} bytes, which {} bytes of memory beside the "
-                    "stage do not hold twice",
-                    bytes_of(slice.reads), parts_.private_bytes),
+        fmt::format("one sample takes reads of {} bytes and {} bytes once they are decoded, which "
+                    "do not fit into a part of the {} bytes of memory beside the stage",
+                    bytes_of(slice.reads), slice.plan->scratch_bytes(), parts_.private_bytes),
         "raise --stage-bytes, or lower --roots or --gap-bytes",
         {.sample = slice.samples.at(0).sample});
   }

@@ -98,11 +98,14 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
 
 FileFingerprint PreadFile::fingerprint() const {
   const struct stat status = status_of(descriptor(), path_);
-  const std::int64_t seconds = status.st_mtim.tv_sec;
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
   return {.size = size(),
           .device = status.st_dev,
           .inode = status.st_ino,
-          .modified_ns = seconds * 1'000'000'000 + status.st_mtim.tv_nsec};
+          .modified_ns = nanoseconds(status.st_mtim),
+          .changed_ns = nanoseconds(status.st_ctim)};
 }
 
 FileCounters PreadFile::counters() const {

@@ -101,9 +101,6 @@ class ToldSet final : public DataSet {
     if (how_.lie) inner_.use_index(how_.lie(right_index()));
   }
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override {
-    return inner_.plan(ids);
-  }
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override {
     return inner_.plan_runs(runs);
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -263,9 +262,7 @@ ConventionPlan::Bytes ConventionPlan::common_key(std::size_t position,
 }
 
 std::unique_ptr<const Plan> ConventionSet::plan_runs(std::span<const IdRun> runs) const {
-  for (const IdRun& run : runs) {
-    if (run.count > 0) require_ids(std::array{run.first, run.first + run.count - 1});
-  }
+  require_runs(runs);
   return std::make_unique<ConventionPlan>(*this, runs);
 }
 

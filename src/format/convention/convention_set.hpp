@@ -25,9 +25,6 @@ class ConventionSet final : public DataSet {
   ConventionSet(std::string path, std::vector<std::unique_ptr<lmdb::LmdbSet>> databases,
                 Convention convention, KeyOrder order_by);
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override {
-    return plan_runs(runs_of(ids));
-  }
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   void keys(const KeySink& sink) const override;
   void locate(Peers& peers, BulkReader& reader) override;

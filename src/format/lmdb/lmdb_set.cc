@@ -1,6 +1,5 @@
 #include "format/lmdb/lmdb_set.hpp"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -59,9 +58,7 @@ void LmdbSet::use_index(std::shared_ptr<RecordIndex> index) {
 }
 
 std::unique_ptr<const Plan> LmdbSet::plan_runs(std::span<const IdRun> runs) const {
-  for (const IdRun& run : runs) {
-    if (run.count > 0) require_ids(std::array{run.first, run.first + run.count - 1});
-  }
+  require_runs(runs);
   std::shared_ptr<LockedIndex> index;
   {
     const std::scoped_lock lock(mutex_);

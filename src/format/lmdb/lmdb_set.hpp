@@ -26,9 +26,6 @@ class LmdbSet final : public DataSet {
   /// `path` as the user names it.
   LmdbSet(std::string path, Database database, LmdbSetOptions options);
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override {
-    return plan_runs(runs_of(ids));
-  }
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   void keys(const KeySink& sink) const override;
   void locate(Peers& peers, BulkReader& reader) override;

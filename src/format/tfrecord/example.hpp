@@ -20,15 +20,15 @@ enum class FeatureKind : std::uint8_t { none, bytes, floats, integers };
 struct Feature {
   std::string_view name;
   FeatureKind kind = FeatureKind::none;
-  std::span<const std::byte> list;
+  std::vector<std::span<const std::byte>> lists;  ///< mostly one; several are joined
 };
 
 /// Calls `take` with each feature. Throws corrupt for what is no Example.
 void read_example(std::span<const std::byte> example,
                   const std::function<void(const Feature&)>& take);
 
-/// The values of a feature's list, one behind the other: texts as they are, singles, integers of 64
-/// bits; inside of the list where they lie there so, else appended to `memory`.
+/// The values of a feature's lists, one behind the other: texts as they are, singles, integers of
+/// 64 bits; inside of a list where they lie there so, else appended to `memory`.
 struct FeatureValues {
   std::uint64_t count = 0;
   std::span<const std::byte> in_place;  ///< empty: all that was appended

@@ -49,7 +49,6 @@ struct SeenFeature {
   std::uint64_t least = UINT64_MAX;  ///< values
   std::uint64_t most = 0;
 
-  /// Of floats and integers; of texts, whether there is one.
   std::optional<std::uint64_t> count(std::uint64_t looked_at) const {
     const bool fixed = records == looked_at && least == most && most > 0;
     return fixed ? std::optional(most) : std::nullopt;
@@ -68,6 +67,8 @@ class Look {
       look_at(count == 1 ? 0 : i * (entries - 1) / (count - 1));
     }
     std::erase_if(seen, [](const auto& one) { return one.second.kind == FeatureKind::none; });
+    // Other messages may happen to be Examples; most of them are not.
+    if (others > 0 && others <= looked_at / 2) throw *first_other;
     examples = !seen.empty() && others == 0;
   }
 
@@ -76,6 +77,7 @@ class Look {
   std::uint64_t others = 0;  ///< that are no Examples
   std::map<std::string, SeenFeature> seen;
   double growth = 1;  ///< bytes of values for a byte of a record, at most
+  std::optional<Error> first_other;
 
  private:
   void look_at(std::uint64_t id) {
@@ -87,7 +89,12 @@ class Look {
       const auto data = checked_data(stored);
       if (data.empty()) return;
       ++looked_at;
-      take(data);
+      try {
+        take(data);
+      } catch (const Error& error) {
+        if (others++ == 0)
+          first_other = error.within({.file = file.path(), .offset = extent.offset, .sample = id});
+      }
     } catch (const Error& error) {
       throw error.within({.file = file.path(), .offset = extent.offset, .sample = id});
     }
@@ -96,19 +103,15 @@ class Look {
   void take(std::span<const std::byte> data) {
     std::uint64_t bytes = 0;
     std::vector<std::byte> memory;
-    try {
-      read_example(data, [&](const Feature& feature) {
-        const FeatureValues values = read_values(feature, memory);
-        bytes += values.in_place.size();
-        SeenFeature& one = seen[std::string(feature.name)];
-        if (one.kind == FeatureKind::none) one.kind = feature.kind;
-        ++one.records;
-        one.least = std::min(one.least, values.count);
-        one.most = std::max(one.most, values.count);
-      });
-    } catch (const Error&) {
-      ++others;
-    }
+    read_example(data, [&](const Feature& feature) {
+      const FeatureValues values = read_values(feature, memory);
+      bytes += values.in_place.size();
+      SeenFeature& one = seen[std::string(feature.name)];
+      if (one.kind == FeatureKind::none) one.kind = feature.kind;
+      ++one.records;
+      one.least = std::min(one.least, values.count);
+      one.most = std::max(one.most, values.count);
+    });
     bytes += memory.size();
     growth = std::max(growth, static_cast<double>(bytes) / static_cast<double>(data.size()));
   }
@@ -197,8 +200,12 @@ void RecordSet::add_part(const FieldChoice& choice, const Look& look) {
                            .in_place = (texts && !lengths) || floats});
   std::string codec = lengths || !floats ? "i64" : "f32";
   if (texts && !lengths) codec = "auto";
-  if (!texts && !any_length) feature->count = seen->second.count(look.looked_at);
-  if (feature->count) {
+  if (any_length || feature->lengths) {
+    feature->count.reset();
+  } else {
+    feature->count = texts ? 1 : seen->second.count(look.looked_at);
+  }
+  if (feature->count && !texts) {
     const std::string shape = *feature->count > 1 ? std::to_string(*feature->count) : "";
     codec = fmt::format("{}:{}[{}]", name, codec, shape);
   }
@@ -232,8 +239,8 @@ FileExtent RecordSet::extent(std::uint64_t id) const {
 /// in memory of the plan, which only decoding can size.
 class RecordPlan final : public Plan {
  public:
-  RecordPlan(const RecordSet& data, std::span<const std::uint64_t> ids)
-      : Plan(ids.size()), data_(data), ids_(ids.begin(), ids.end()) {
+  RecordPlan(const RecordSet& data, std::vector<std::uint64_t> ids)
+      : Plan(ids.size()), data_(data), ids_(std::move(ids)) {
     std::uint64_t unit = 0;
     for (std::size_t at = 0; at < ids_.size(); ++at) {
       records_.push_back(data_.extent(ids_[at]));
@@ -308,10 +315,8 @@ class RecordPlan final : public Plan {
       }
     });
     for (std::size_t number = 0; number < wanted.size(); ++number) {
-      if (!wanted[number].count || (found >> number & 1) != 0) continue;
-      disagree(wanted[number],
-               fmt::format("is missing, and not there {} times", *wanted[number].count),
-               remedy_of(wanted[number]));
+      if ((found >> number & 1) != 0) continue;
+      require_count(wanted[number], 0);
     }
   }
 
@@ -326,15 +331,12 @@ class RecordPlan final : public Plan {
     std::vector<std::int64_t> lengths;
     const std::size_t begin = memory.size();
     const FeatureValues values = read_values(feature, memory, wanted.lengths ? &lengths : nullptr);
-    if (wanted.count && *wanted.count != values.count) {
-      disagree(wanted, fmt::format("has {} values, not {}", values.count, *wanted.count),
-               remedy_of(wanted));
-    }
     if (wanted.kind == FeatureKind::bytes && !wanted.lengths && values.count > 1) {
       disagree(
           wanted, fmt::format("has {} texts, not one", values.count),
           fmt::format("name their lengths as well: FILES#{0},{0}{1}", wanted.stored, kLengths));
     }
+    require_count(wanted, values.count);
     if (wanted.values) {
       pieces[*wanted.values] =
           memory.size() > begin
@@ -351,8 +353,10 @@ class RecordPlan final : public Plan {
     }
   }
 
-  static std::string remedy_of(const WantedFeature& wanted) {
-    return fmt::format("name it as one of any length: 'FILES#{}[]'", shown_name(wanted.stored));
+  static void require_count(const WantedFeature& wanted, std::uint64_t count) {
+    if (!wanted.count || *wanted.count == count) return;
+    disagree(wanted, fmt::format("has {} values, not {}", count, *wanted.count),
+             fmt::format("name it as one of any length: 'FILES#{}[]'", shown_name(wanted.stored)));
   }
 
   const RecordSet& data_;
@@ -364,9 +368,8 @@ class RecordPlan final : public Plan {
   mutable std::vector<Piece> pieces_;
 };
 
-std::unique_ptr<const Plan> RecordSet::plan(std::span<const std::uint64_t> ids) const {
-  require_ids(ids);
-  return std::make_unique<RecordPlan>(*this, ids);
+std::unique_ptr<const Plan> RecordSet::plan_runs(std::span<const IdRun> runs) const {
+  return std::make_unique<RecordPlan>(*this, ids_of(runs));
 }
 
 }  // namespace forebay::tfrecord

@@ -28,7 +28,7 @@ struct RecordIndex {
 struct WantedFeature {
   std::string stored;
   FeatureKind kind = FeatureKind::none;
-  std::optional<std::uint64_t> count;  ///< of values, the same in every record
+  std::optional<std::uint64_t> count;  ///< of values, the same in every record; of texts, one
   std::optional<std::size_t> values;   ///< part
   std::optional<std::size_t> lengths;  ///< part, of texts: bytes of each
 };
@@ -39,7 +39,7 @@ class RecordSet final : public DataSet {
   RecordSet(std::string path, DataFiles files, RecordIndex index,
             std::span<const FieldChoice> choices);
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
 
  private:
   friend class RecordPlan;

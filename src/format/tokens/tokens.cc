@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -19,8 +20,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-//  mark, 9 bytes | version 1, 8 | type, 1 | sequences S, 8 | documents, 8 | tokens of each, S * 4 |
-//  ...
+//  mark, 9 bytes | version 1, 8 | type, 1 | sequences S, 8 | bounds of documents D, 8
+//  tokens of each sequence, S * 4 | its first byte, S * 8 | first sequence of each document, and S,
+//  D * 8 | more, which nobody needs
 constexpr std::string_view kMark("MMIDIDX\0\0", 9);
 constexpr std::uint64_t kIndexHeader = 34;
 constexpr const char* kRestore = "the index is damaged: copy it again from its source";
@@ -32,6 +34,10 @@ struct Stream {
   std::uint64_t tokens = 0;
   std::uint32_t swap = 0;
 };
+
+[[noreturn]] void damaged(const std::string& what, std::uint64_t offset) {
+  throw Error(ErrorKind::corrupt, what, kRestore, {.offset = offset});
+}
 
 template <typename Number>
 Number number_at(std::span<const std::byte> bytes, std::uint64_t at) {
@@ -160,9 +166,15 @@ struct Windows {
 
 Windows windows_of(const FormatOptions& options, const std::string& text) {
   const std::uint64_t step = options.window_step == 0 ? options.window_length : options.window_step;
-  if (options.window_length == 0 || options.window_length > UINT32_MAX || step > UINT32_MAX) {
+  if (options.window_length == 0) {
     throw Error(ErrorKind::usage, "how many tokens make a sample is not told",
                 "say --length, and --step where samples are to overlap", {.file = text});
+  }
+  if (std::max(options.window_length, step) > UINT32_MAX) {
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("windows of {} tokens, {} apart, are too large", options.window_length, step),
+        fmt::format("--length and --step may be {} at most", UINT32_MAX), {.file = text});
   }
   return {.length = options.window_length, .step = step};
 }
@@ -203,12 +215,14 @@ std::unique_ptr<DataSet> open_tokens(const FormatRequest& request) {
                                     std::move(parts), std::move(notes));
 }
 
-/// Megatron's files by their index; others where a length says that they are streams.
+/// Megatron's files by their index; others where a length or a type says that they are streams.
 bool are_tokens(const FirstFile& first) {
   if (!first.file) return false;
   if (open_index(first.file->path())) return true;
-  return first.options.window_length > 0 &&
-         (first.path.ends_with(".bin") || first.path.ends_with(".npy"));
+  const std::string& schema = first.options.schema;
+  const bool typed = !schema.empty() && schema.find(':') == std::string::npos;
+  if (first.path.ends_with(".bin")) return first.options.window_length > 0 || typed;
+  return first.options.window_length > 0 && first.path.ends_with(".npy");
 }
 
 }  // namespace
@@ -227,19 +241,38 @@ ElementType parse_index(std::span<const std::byte> index, std::uint64_t& tokens)
   const auto code = number_at<std::uint8_t>(index, 17);
   const auto sequences = number_at<std::uint64_t>(index, 18);
   if (code == 0 || code > kTypes.size()) {
-    throw Error(ErrorKind::corrupt, fmt::format("{} is the code of no type", code), kRestore);
+    damaged(fmt::format("{} is the code of no type", code), 17);
   }
-  if (sequences > (index.size() - kIndexHeader) / 4) {
-    throw Error(ErrorKind::corrupt, fmt::format("{} sequences do not fit the index", sequences),
-                kRestore);
+  const auto bounds = number_at<std::uint64_t>(index, 26);
+  const std::uint64_t room = index.size() - kIndexHeader;
+  if (sequences > room / 12 || bounds > (room - 12 * sequences) / 8) {
+    damaged(fmt::format("{} sequences and {} bounds of documents do not fit the index", sequences,
+                        bounds),
+            18);
   }
+  const ElementType type = kTypes[code - 1U];
+  const std::uint64_t firsts = kIndexHeader + 4 * sequences;
   tokens = 0;
   for (std::uint64_t i = 0; i < sequences; ++i) {
     const auto length = number_at<std::int32_t>(index, kIndexHeader + 4 * i);
-    if (length < 0) throw Error(ErrorKind::corrupt, "a sequence has a negative length", kRestore);
+    if (length < 0) damaged("a sequence has a negative length", kIndexHeader + 4 * i);
+    if (number_at<std::uint64_t>(index, firsts + 8 * i) != tokens * size_of(type)) {
+      damaged(fmt::format("sequence {} does not begin where the one before it ends", i),
+              firsts + 8 * i);
+    }
     tokens += static_cast<std::uint64_t>(length);
   }
-  return kTypes[code - 1U];
+  std::uint64_t before = 0;
+  for (std::uint64_t i = 0; i < bounds; ++i) {
+    const std::uint64_t at = firsts + 8 * (sequences + i);
+    const auto bound = number_at<std::uint64_t>(index, at);
+    if (bound < before || bound > sequences || (i + 1 == bounds && bound != sequences)) {
+      damaged(fmt::format("document {} of {} sequences begins at sequence {}", i, sequences, bound),
+              at);
+    }
+    before = bound;
+  }
+  return type;
 }
 
 Format tokens_format() {

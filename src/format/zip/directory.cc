@@ -1,6 +1,7 @@
 #include "format/zip/directory.hpp"
 
 #include <fmt/format.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <bit>
@@ -63,14 +64,30 @@ std::vector<std::byte> read(const File& file, std::uint64_t offset, std::uint64_
   return content;
 }
 
+/// Whether the record at `end` has a directory right before it, or says where it is told: the mark
+/// of its begin may stand in the comment that follows it as well.
+bool ends_directory(const File& file, std::uint64_t end, std::span<const std::byte> record) {
+  const std::uint64_t entries = number_at<std::uint16_t>(record, 10);
+  const std::uint64_t bytes = number_at<std::uint32_t>(record, 12);
+  if (entries == kElsewhere16 || bytes == kElsewhere32) return true;
+  if (bytes < kCentralBytes || bytes > end) return entries == 0 && bytes == 0;
+  return begins_with(read(file, end - bytes, kCentral.size()), kCentral);
+}
+
 /// The offset of the mark that ends the archive.
 std::uint64_t find_end(const File& file) {
   const std::uint64_t size = file.size();
   const std::uint64_t begin = size - std::min(size, kEndBytes + kLongest);
   const auto tail = read(file, begin, size - begin);
   const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
-  const std::size_t at = text.rfind(kEnd);
-  if (at != std::string_view::npos && tail.size() - at >= kEndBytes) return begin + at;
+  std::size_t last = std::string_view::npos;
+  for (std::size_t at = text.rfind(kEnd); at != std::string_view::npos;
+       at = at == 0 ? at - 1 : text.rfind(kEnd, at - 1)) {
+    if (tail.size() - at < kEndBytes) continue;
+    if (ends_directory(file, begin + at, std::span(tail).subspan(at))) return begin + at;
+    if (last == std::string_view::npos) last = at;
+  }
+  if (last != std::string_view::npos) return begin + last;
   damaged("the archive has no central directory at its end", size);
 }
 
@@ -170,7 +187,10 @@ std::optional<Entry> take_entry(std::span<const std::byte>& bytes, std::uint64_t
   const std::uint64_t local = large.take(number_at<std::uint32_t>(bytes, 42));
   const auto flags = number_at<std::uint16_t>(bytes, 8);
   const auto method = number_at<std::uint16_t>(bytes, 10);
-  entry.member.checksum = number_at<std::uint32_t>(bytes, 16);
+  const std::uint32_t mode = number_at<std::uint32_t>(bytes, 38) >> 16;  // of Unix
+  entry.link = (mode & 0xF000) == 0xA000;
+  entry.member.checksum = number_at<std::uint32_t>(bytes, 16) ^
+                          libdeflate_crc32(0, entry.name.data(), entry.name.size());
   bytes = bytes.subspan(kCentralBytes + name + extra + comment);
   if (entry.name.ends_with('/')) return std::nullopt;
   require_readable(entry, flags, method);
@@ -238,12 +258,18 @@ std::vector<Entry> read_directory(const File& file, std::uint32_t number) {
   }
 }
 
-std::uint64_t local_header_bytes(std::span<const std::byte> stored) {
+LocalHeader local_header(std::span<const std::byte> stored) {
+  constexpr const char* kRemedy = "the archive is damaged: copy it again from its source";
   if (stored.size() < kLocalBytes || !begins_with(stored, kLocal)) {
-    throw Error(ErrorKind::corrupt, "there is no header in front of its bytes",
-                "the archive is damaged: copy it again from its source");
+    throw Error(ErrorKind::corrupt, "there is no header in front of its bytes", kRemedy);
   }
-  return kLocalBytes + number_at<std::uint16_t>(stored, 26) + number_at<std::uint16_t>(stored, 28);
+  const std::uint64_t name = number_at<std::uint16_t>(stored, 26);
+  const std::uint64_t bytes = kLocalBytes + name + number_at<std::uint16_t>(stored, 28);
+  if (bytes > stored.size()) {
+    throw Error(ErrorKind::corrupt, "its header is longer than what follows", kRemedy);
+  }
+  return {.bytes = bytes,
+          .name = {reinterpret_cast<const char*>(stored.data()) + kLocalBytes, name}};
 }
 
 }  // namespace forebay::zip

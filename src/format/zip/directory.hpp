@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/member_set.hpp"
@@ -12,16 +13,23 @@ namespace forebay::zip {
 
 struct Entry {
   std::string name;
-  Member member;  ///< from the local header to the next one, or as far as it can reach
+  /// From the local header to the next one, or as far as it can reach. Its checksum is the CRC-32
+  /// of the part, XOR that of the name.
+  Member member;
   CodedPart part;
+  bool link = false;  ///< symbolic
 };
 
 /// Every file that the directory lists, in its order. Throws corrupt, unsupported, io, naming file,
 /// member and offset.
 std::vector<Entry> read_directory(const File& file, std::uint32_t number);
 
-/// How many bytes of header lie before the bytes of a member, whose local header `stored` begins
-/// with. Throws corrupt.
-std::uint64_t local_header_bytes(std::span<const std::byte> stored);
+/// The local header that `stored` begins with.
+struct LocalHeader {
+  std::uint64_t bytes = 0;
+  std::string_view name;
+};
+/// Throws corrupt where it is not whole.
+LocalHeader local_header(std::span<const std::byte> stored);
 
 }  // namespace forebay::zip

@@ -26,19 +26,24 @@ class ZipCoding final : public MemberCoding {
 
   std::span<const std::byte> content(std::span<const std::byte> stored,
                                      const CodedPart& part) const override {
-    const std::uint64_t header = local_header_bytes(stored);
-    if (header > stored.size() || (part.in_place && part.bytes > stored.size() - header)) {
-      damaged("its header is longer than what follows");
-    }
-    return part.in_place ? stored.subspan(header, part.bytes) : stored.subspan(header);
+    const auto rest = stored.subspan(local_header(stored).bytes);
+    if (!part.in_place) return rest;
+    if (part.bytes > rest.size()) damaged("its header is longer than what follows");
+    return rest.first(part.bytes);
   }
 
-  void decode(std::span<const std::byte> content, std::uint32_t checksum,
+  void decode(std::span<const std::byte> stored, const FoundPart& found,
               std::span<std::byte> out) const override {
-    if (!out.empty()) inflate(content, out);
-    const auto part = out.empty() ? content : std::span<const std::byte>(out);
-    if (libdeflate_crc32(0, part.data(), part.size()) == checksum) return;
-    damaged("its bytes do not fit their CRC-32");
+    auto part = content(stored, found.coded);
+    if (!out.empty()) {
+      inflate(part, out);
+      part = out;
+    }
+    const std::string_view name = local_header(stored).name;
+    const std::uint32_t of_name = libdeflate_crc32(0, name.data(), name.size());
+    const std::uint32_t of_part = libdeflate_crc32(0, part.data(), part.size());
+    if ((of_part ^ of_name) == found.member.checksum) return;
+    damaged("its bytes or the name in front of them are not those of the central directory");
   }
 
  private:
@@ -187,22 +192,29 @@ FoundMembers find_members(const DataFiles& files) {
   found.set_coding(&kCoding);
   std::vector<Entry> entries;
   std::vector<std::size_t> ends{0};
-  LeftOut hidden;
+  LeftOut hidden, links;
   for (std::uint32_t f = 0; f < files.size(); ++f) {
     for (Entry& entry : read_directory(*files[f], f)) {
       if (is_hidden(entry.name) && hidden.add(entry.name)) continue;
+      if (entry.link && links.add(entry.name)) continue;
       entries.push_back(std::move(entry));
     }
     ends.push_back(entries.size());
   }
   hidden.tell("{} hidden members are left out, the first is '{}'", found);
+  links.tell("{} links are left out, the first is '{}'; pack what they lead to (zip without -y)",
+             found);
   if (const std::string root = folder_of_images(entries); are_classes(entries, root)) {
     take_classes(std::move(entries), root, found);
     return found;
   }
   LeftOut unnamed;
   for (std::size_t f = 0; f < files.size(); ++f) {
-    take_parts(std::span(entries).subspan(ends[f], ends[f + 1] - ends[f]), unnamed, found);
+    try {
+      take_parts(std::span(entries).subspan(ends[f], ends[f + 1] - ends[f]), unnamed, found);
+    } catch (const Error& error) {
+      throw error.within({.file = files[f]->path()});
+    }
   }
   unnamed.tell("{} members without an extension are left out, the first is '{}'", found);
   return found;

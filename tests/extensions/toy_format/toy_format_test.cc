@@ -25,7 +25,7 @@ class Lines final : public DataSet {
     facts_.fingerprint = "lines:ends=" + ends_digest({});
   }
 
-  std::unique_ptr<const Plan> plan(std::span<const std::uint64_t> ids) const override;
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
 
  private:
   friend class LinePlan;
@@ -66,9 +66,8 @@ class LinePlan final : public Plan {
   std::vector<FileExtent> lines_;
 };
 
-std::unique_ptr<const Plan> Lines::plan(std::span<const std::uint64_t> ids) const {
-  require_ids(ids);
-  return std::make_unique<LinePlan>(*this, ids);
+std::unique_ptr<const Plan> Lines::plan_runs(std::span<const IdRun> runs) const {
+  return std::make_unique<LinePlan>(*this, ids_of(runs));
 }
 
 Format lines_format() {
