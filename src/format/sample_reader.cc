@@ -91,73 +91,63 @@ std::vector<ReadRequest> requests_of(const DataSet& data, std::span<const Placed
   return requests;
 }
 
+FetchReads fetch_through(const DataSet& data, BulkReader& bulk) {
+  return [&](const Plan&, std::span<const PlacedExtent> reads, std::span<std::byte> memory) {
+    bulk.read(requests_of(data, reads, memory), [](std::size_t) {});
+  };
+}
+
 SampleReader::SampleReader(const DataSet& data, const SampleReaderOptions& options)
     : data_(data),
       gap_bytes_(options.gap_bytes),
-      bulk_(make_bulk_reader(data.whole(), options.engine, options.bulk)) {}
-
-namespace {
+      bulk_(make_bulk_reader(data.whole(), options.engine, options.bulk)),
+      fetch_(fetch_through(data, *bulk_)) {}
 
 /// Once more where an index turns out to be wrong about the files, and they tell otherwise.
-void read_again(const DataSet& data, const std::function<void()>& read) {
+void SampleReader::read(const std::vector<IdRun>& runs) {
   try {
-    return read();
+    return bring(runs);
   } catch (const IndexMismatch& mismatch) {
-    data.check_unchanged();  // a writer at work would explain it as well
-    if (!data.give_up_index(mismatch)) throw;
+    data_.check_unchanged();        // a writer at work would explain it as well
+    data_.give_up_index(mismatch);  // or another thread has: the next plan finds out anew
   }
-  read();
+  bring(runs);
 }
 
-}  // namespace
-
-void SampleReader::read(std::span<const std::uint64_t> ids) {
-  read_again(data_, [&] { bring(ids); });
-}
-
-void SampleReader::bring(std::span<const std::uint64_t> ids) {
-  plan_ = data_.plan(ids);
+void SampleReader::bring(std::span<const IdRun> runs) {
+  plan_ = data_.plan_runs(runs);
+  if (!maps_.empty()) {
+    find(MappedFileBytes(maps_));
+    return data_.check_unchanged();
+  }
   reads_ = place_extents(plan_->extents(), gap_bytes_);
-  memory_.resize(bytes_of(reads_));
-  scratch_.resize(plan_->scratch_bytes());
-  bulk_->read(requests_of(data_, reads_, memory_), [](std::size_t) {});
+  const auto memory = memory_.get(bytes_of(reads_));
+  fetch_(*plan_, reads_, memory);
   for (std::size_t i = 0; i < reads_.size(); ++i) {
     const std::uint32_t file = reads_[i].extent.file;
     if (i == 0 || reads_[i - 1].extent.file != file) data_.check_unchanged(file);
   }
-  const PlacedBytes bytes(reads_, memory_);
-  plan_->decode_all(bytes, scratch_);
+  find(PlacedBytes(reads_, memory));
+}
+
+void SampleReader::find(const FileBytes& bytes) {
+  const auto scratch = scratch_.get(plan_->scratch_bytes());
   const std::size_t of_each = data_.facts().part_count();
-  keys_.resize(ids.size());
-  parts_.resize(ids.size() * of_each);
-  plan_->unpack(of_each, bytes, scratch_, [&](const FoundSample& found) {
+  plan_->decode_all(bytes, scratch);
+  keys_.resize(plan_->size());
+  parts_.resize(plan_->size() * of_each);
+  plan_->unpack(of_each, bytes, scratch, [&](const FoundSample& found) {
     keys_[found.position] = found.key;
     std::ranges::copy(found.parts, &parts_[found.position * of_each]);
   });
 }
 
 std::span<const std::byte> SampleReader::value(std::size_t position) {
-  value_.resize(value_bytes(data_.facts(), parts(position)));
-  write_value(data_.facts(), parts(position), value_);
+  const DataSetFacts& facts = data_.facts();
+  if (facts.values != DataSetFacts::Values::in_parts) return value_in_place(facts, parts(position));
+  value_.resize(value_bytes(facts, parts(position)));
+  write_value(facts, parts(position), value_);
   return value_;
-}
-
-void SampleReader::read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
-                            const RecordSink& sink) {
-  read_again(data, [&] {
-    const auto plan = data.plan({&id, 1});
-    const auto reads = place_extents(plan->extents(), 0);
-    std::vector<std::byte> memory(bytes_of(reads)), scratch(plan->scratch_bytes());
-    bulk.read(requests_of(data, reads, memory), [](std::size_t) {});
-    const PlacedBytes bytes(reads, memory);
-    plan->decode_all(bytes, scratch);
-    plan->unpack(data.facts().part_count(), bytes, scratch, [&](const FoundSample& found) {
-      std::vector<std::byte> value(value_bytes(data.facts(), found.parts));
-      write_value(data.facts(), found.parts, value);
-      sink({.sample = id, .key = found.key, .value = value});
-    });
-  });
-  data.check_unchanged();
 }
 
 }  // namespace forebay

@@ -4,15 +4,15 @@
 // memory of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include <atomic>
-
+#include "core/private_memory.hpp"
 #include "format/data_set.hpp"
-#include "format/record_source.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay {
@@ -77,14 +77,31 @@ std::uint64_t bytes_of(std::span<const PlacedExtent> reads);
 std::vector<PlacedExtent> place_extents(std::span<const FileExtent> extents,
                                         std::uint64_t gap_bytes);
 
-/// Belongs to one thread; the data set must outlive it.
+/// Brings the bytes of `reads`, which are those of `plan`, into their places of `memory`.
+using FetchReads = std::function<void(const Plan& plan, std::span<const PlacedExtent> reads,
+                                      std::span<std::byte> memory)>;
+/// Through a reader of data.whole(). Both outlive it.
+FetchReads fetch_through(const DataSet& data, BulkReader& bulk);
+
+/// Some samples, and the memory that they lie in. Belongs to one thread; the data set must outlive
+/// it.
 class SampleReader {
  public:
+  /// By a reader of its own.
   SampleReader(const DataSet& data, const SampleReaderOptions& options);
+  /// By `fetch`; extents at most `gap_bytes` apart become one read.
+  static SampleReader by(const DataSet& data, FetchReads fetch, std::uint64_t gap_bytes = 0) {
+    return {data, std::move(fetch), gap_bytes, {}};
+  }
+  /// In place: all files are mapped.
+  static SampleReader in_place(const DataSet& data, std::vector<std::span<const std::byte>> maps) {
+    return {data, {}, 0, std::move(maps)};
+  }
 
   /// Reads and decodes `ids`; forgets those read before. An index that does not fit is given up.
   /// Throws usage, io, corrupt, and changed when a file is not the one that was opened.
-  void read(std::span<const std::uint64_t> ids);
+  void read(std::span<const std::uint64_t> ids) { read(runs_of(ids)); }
+  void read(const std::vector<IdRun>& runs);
   std::size_t size() const { return keys_.size(); }
   /// Parts or fields of the id at `position`; valid until the next read().
   std::span<const std::span<const std::byte>> parts(std::size_t position) const {
@@ -98,22 +115,25 @@ class SampleReader {
   std::span<const std::byte> key(std::size_t position) const { return keys_[position]; }
   /// The whole value; valid until the next call.
   std::span<const std::byte> value(std::size_t position);
-  /// One sample by itself, through a reader of whole(). Throws as read().
-  static void read_one(const DataSet& data, BulkReader& bulk, std::uint64_t id,
-                       const RecordSink& sink);
-  /// Of all files so far.
+  /// Of the reader of its own, of all files so far.
   BulkCounters counters() const { return bulk_->counters(); }
 
  private:
-  void bring(std::span<const std::uint64_t> ids);
+  SampleReader(const DataSet& data, FetchReads fetch, std::uint64_t gap_bytes,
+               std::vector<std::span<const std::byte>> maps)
+      : data_(data), gap_bytes_(gap_bytes), fetch_(std::move(fetch)), maps_(std::move(maps)) {}
+
+  void bring(std::span<const IdRun> runs);
+  void find(const FileBytes& bytes);
 
   const DataSet& data_;
-  std::uint64_t gap_bytes_;
+  std::uint64_t gap_bytes_ = 0;
   std::unique_ptr<BulkReader> bulk_;
+  FetchReads fetch_;
+  std::vector<std::span<const std::byte>> maps_;
   std::unique_ptr<const Plan> plan_;
   std::vector<PlacedExtent> reads_;
-  std::vector<std::byte> memory_;
-  std::vector<std::byte> scratch_;
+  PrivateMemory memory_, scratch_;
   std::vector<std::span<const std::byte>> keys_, parts_;
   std::vector<std::byte> value_;
 };

@@ -174,7 +174,12 @@ void DataAccess::locate(Peers& peers) {
 }
 
 void DataAccess::read_sample(std::uint64_t sample, const RecordSink& sink) {
-  if (!opened_.walk) return SampleReader::read_one(*opened_.data, *opened_.bulk, sample, sink);
+  if (!opened_.walk) {
+    auto reader = SampleReader::by(*opened_.data, fetch_through(*opened_.data, *opened_.bulk));
+    reader.read(std::span(&sample, 1));
+    sink({.sample = sample, .key = reader.key(0), .value = reader.value(0)});
+    return opened_.data->check_unchanged();
+  }
   opened_.walk->seek(sample);
   opened_.walk->read(1, sink);
   opened_.walk->check_unchanged();

@@ -10,7 +10,6 @@
 #include "format/codec/codecs.hpp"
 #include "format/sample_reader.hpp"
 #include "read/data_access.hpp"
-#include "read/private_memory.hpp"
 #include "read/strategy_table.hpp"
 #include "storage/page_cache.hpp"
 
@@ -60,14 +59,6 @@ class BytesOnDemand final : public FileBytes {
   mutable std::vector<std::unique_ptr<std::byte[]>> read_;
 };
 
-/// Some samples, and the memory that they lie in.
-struct Chunk {
-  PrivateMemory memory_of_reads, memory_of_values;
-  std::unique_ptr<const Plan> plan;
-  std::size_t of_each = 1;
-  std::vector<std::span<const std::byte>> keys, parts;  ///< by position
-};
-
 }  // namespace
 
 /// What stands behind Samples.
@@ -109,14 +100,9 @@ class SampleStore {
  private:
   void read_some(std::span<const std::uint64_t> ids, std::span<const std::size_t> positions,
                  const Samples::Sink& sink) const;
-  std::size_t parts_of_each() const {
-    const bool several = facts().values == DataSetFacts::Values::in_parts;
-    return several ? facts().part_count() : kPartsInPlace;
-  }
-  void bring(std::span<const IdRun> runs, Chunk& chunk) const;
-  void fetch(const Chunk& chunk, std::span<const PlacedExtent> reads,
+  SampleReader reader() const;
+  void fetch(const Plan& plan, std::span<const PlacedExtent> reads,
              std::span<std::byte> memory) const;
-  void find(Chunk& chunk, const FileBytes& bytes) const;
   std::shared_ptr<const Codec> tell_codec() const;
 
   std::unique_ptr<DataSet> data_;
@@ -136,53 +122,27 @@ void SampleStore::read_some(std::span<const std::uint64_t> ids,
   for (const std::size_t position : positions) {
     if (wanted.empty() || wanted.back() != ids[position]) wanted.push_back(ids[position]);
   }
-  const std::vector<IdRun> runs = runs_of(wanted);
-  Chunk chunk{.of_each = parts_of_each()};
-  try {
-    bring(runs, chunk);
-  } catch (const IndexMismatch& mismatch) {
-    data_->check_unchanged();        // a writer at work would explain it as well
-    data_->give_up_index(mismatch);  // or another thread has: the next plan finds out anew
-    chunk = {.of_each = parts_of_each()};
-    bring(runs, chunk);
-  }
+  SampleReader found = reader();
+  found.read(wanted);
   std::size_t next = 0;
-  std::vector<std::byte> whole;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto parts = std::span(chunk.parts).subspan(i * chunk.of_each, chunk.of_each);
-    std::span<const std::byte> value;
-    if (facts().values != DataSetFacts::Values::in_parts) {
-      value = value_in_place(facts(), parts);
-    } else {
-      whole.resize(value_bytes(facts(), parts));
-      write_value(facts(), parts, whole);
-      value = whole;
-    }
+    const auto value = found.value(i);
     for (; next < positions.size() && ids[positions[next]] == wanted[i]; ++next) {
-      sink({.position = positions[next], .id = wanted[i], .key = chunk.keys[i], .value = value});
+      sink({.position = positions[next], .id = wanted[i], .key = found.key(i), .value = value});
     }
   }
 }
 
-void SampleStore::bring(std::span<const IdRun> runs, Chunk& chunk) const {
-  chunk.plan = data_->plan_runs(runs);
-  if (!maps_.empty()) {
-    find(chunk, MappedFileBytes(maps_));
-    return data_->check_unchanged();
-  }
-  const auto reads = place_extents(chunk.plan->extents(), kGapBytes);
-  const auto memory = chunk.memory_of_reads.get(bytes_of(reads));
-  fetch(chunk, reads, memory);
-  for (std::size_t i = 0; i < reads.size(); ++i) {
-    const std::uint32_t file = reads[i].extent.file;
-    if (i == 0 || reads[i - 1].extent.file != file) data_->check_unchanged(file);
-  }
-  find(chunk, PlacedBytes(reads, memory));
+SampleReader SampleStore::reader() const {
+  if (!maps_.empty()) return SampleReader::in_place(*data_, maps_);
+  const auto by_file = [this](const Plan& plan, std::span<const PlacedExtent> reads,
+                              std::span<std::byte> memory) { fetch(plan, reads, memory); };
+  return SampleReader::by(*data_, by_file, kGapBytes);
 }
 
 /// A read is of many samples: where it fails, they are asked for one by one, and the one that
 /// cannot be read says what it is called.
-void SampleStore::fetch(const Chunk& chunk, std::span<const PlacedExtent> reads,
+void SampleStore::fetch(const Plan& plan, std::span<const PlacedExtent> reads,
                         std::span<std::byte> memory) const {
   try {
     for (const PlacedExtent& read : reads) {
@@ -190,24 +150,11 @@ void SampleStore::fetch(const Chunk& chunk, std::span<const PlacedExtent> reads,
                                              memory.subspan(read.place, read.extent.length));
     }
   } catch (const Error&) {
-    if (chunk.plan->units() == 0) {
-      chunk.plan->unpack(chunk.of_each, BytesOnDemand(*data_), {}, [](const FoundSample&) {});
+    if (plan.units() == 0) {
+      plan.unpack(facts().part_count(), BytesOnDemand(*data_), {}, [](const FoundSample&) {});
     }
     throw;
   }
-}
-
-void SampleStore::find(Chunk& chunk, const FileBytes& bytes) const {
-  const auto scratch = chunk.memory_of_values.get(chunk.plan->scratch_bytes());
-  chunk.plan->decode_all(bytes, scratch);
-  chunk.keys.resize(chunk.plan->size());
-  chunk.parts.resize(chunk.plan->size() * chunk.of_each);
-  chunk.plan->unpack(chunk.of_each, bytes, scratch, [&](const FoundSample& found) {
-    chunk.keys[found.position] = found.key;
-    for (std::size_t p = 0; p < chunk.of_each; ++p) {
-      chunk.parts[found.position * chunk.of_each + p] = found.parts[p];
-    }
-  });
 }
 
 Error SampleStore::placed(const Error& error, std::span<const std::uint64_t> ids) const {

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
+#include "core/private_memory.hpp"
 #include "core/worker_pool.hpp"
 #include "format/data_set.hpp"
-#include "read/private_memory.hpp"
 #include "read/reading_list.hpp"
 #include "read/stage.hpp"
 #include "storage/bulk_reader.hpp"

@@ -31,13 +31,12 @@ class OneByOne final : public PieceReader {
     if (part.phase != Phase::rest) stage_.begin(root_, part.window);
     const auto runs = list_.runs(part);
     const Turns::Turn turn(turns_);
+    auto reader = SampleReader::by(*parts_.data, fetch_through(*parts_.data, *parts_.bulk));
     for (const SampleRun& run : runs) {
       for (std::uint64_t i = 0; i < run.count; ++i) {
-        SampleReader::read_one(*parts_.data, *parts_.bulk, run.sample + i,
-                               [&](const Record& sample) {
-                                 stage_.append(root_, part.window, run.entry + i, sample.sample,
-                                               sample.key, sample.value);
-                               });
+        const std::uint64_t sample = run.sample + i;
+        reader.read(std::span(&sample, 1));
+        stage_.append(root_, part.window, run.entry + i, sample, reader.key(0), reader.value(0));
       }
     }
   }
