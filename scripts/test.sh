@@ -56,10 +56,16 @@ tsan() {
 }
 
 # The Python package, from its wheel, and the pages that document it. Compiled with the options of the
-# release stage, so most objects come from the compiler cache.
+# release stage, so most objects come from the compiler cache. Pages beside tests, which mostly use one core.
 python_package() {
+  local log=build/docs.log docs
+  scripts/docs.sh >"$log" 2>&1 &
+  docs=$!
   scripts/python.sh openmpi
-  scripts/docs.sh
+  local status=0
+  wait "$docs" || status=$?
+  cat "$log"
+  return "$status"
 }
 
 stage release release
