@@ -6,21 +6,32 @@
 // and end it, SIGUSR1 writes the statistics now, SIGUSR2 resets them. Exit status: 0 fine, 1
 // failed, 2 wrong usage.
 #include <fmt/core.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "core/number_text.hpp"
+#include "core/placement.hpp"
 #include "forebay/error.hpp"
-#include "pfs/control.hpp"
 #include "pfs/faults.hpp"
 #include "pfs/meter.hpp"
 #include "pfs/model.hpp"
@@ -124,6 +135,84 @@ void add_run_options(CLI::App& app, Settings& settings) {
   app.add_option("--control", settings.control_path,
                  "socket for the commands stats, reset and those of faults.hpp");
 }
+
+// Commands to the running file system, over a Unix socket: a line in, a line of JSON out.
+
+constexpr int kStopCheckMs = 100;
+constexpr std::size_t kLongestLine = 4096;
+
+bool readable(int descriptor) {
+  pollfd waiting{descriptor, POLLIN, 0};
+  return ::poll(&waiting, 1, kStopCheckMs) > 0;
+}
+
+class Control {
+ public:
+  /// Gets a line without its end, gives the answer. Called on the control's own thread.
+  using Handler = std::function<std::string(const std::string& line)>;
+
+  /// Listens at `path`, which must not exist and is removed at destruction. Throws io.
+  Control(std::string path, Handler handler)
+      : path_(std::move(path)),
+        handler_(std::move(handler)),
+        socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    if (path_.size() >= sizeof address.sun_path) {
+      throw Error(ErrorKind::usage, "the path is too long for a socket",
+                  "give --control a shorter one", {.file = path_});
+    }
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(socket_.get(), 4) != 0) {
+      throw Error(ErrorKind::io, fmt::format("no socket can be made: {}", std::strerror(errno)),
+                  "give --control a path that does not exist, in a directory that can be written",
+                  {.file = path_});
+    }
+    thread_ = HelperThread("pfs-control", Placement{},
+                           [this](const std::stop_token& stop) { serve(stop); });
+  }
+
+  ~Control() {
+    thread_.stop();
+    ::unlink(path_.c_str());
+  }
+
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+ private:
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (!readable(socket_.get())) continue;
+      const Descriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (connection.get() >= 0) converse(connection.get());
+    }
+  }
+
+  // One command a connection, so that nobody can keep others out by staying.
+  void converse(int connection) {
+    std::string line;
+    std::array<char, 512> bytes{};
+    while (line.find('\n') == std::string::npos && line.size() < kLongestLine) {
+      if (!readable(connection)) return;
+      const ssize_t got = ::recv(connection, bytes.data(), bytes.size(), 0);
+      if (got <= 0) return;
+      line.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    const std::string answer = handler_(line.substr(0, line.find('\n'))) + "\n";
+    for (std::size_t sent = 0; sent < answer.size();) {
+      const ssize_t more =
+          ::send(connection, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL);
+      if (more <= 0) return;
+      sent += static_cast<std::size_t>(more);
+    }
+  }
+
+  std::string path_;
+  Handler handler_;
+  Descriptor socket_;
+  HelperThread thread_;  // last: it uses all of the above
+};
 
 /// Everything that runs, in the order in which it depends on each other.
 class FileSystem {

@@ -26,7 +26,6 @@
 #include "pfs/meter.hpp"
 #include "pfs/model.hpp"
 
-struct fuse_lowlevel_ops;
 struct fuse_session;
 
 namespace forebay::pfs {
@@ -102,9 +101,6 @@ struct Servers {
   Meter& meter;
   DeadlineQueue& queue;
 };
-
-/// What a Mount does when it is asked: operations.cc.
-const fuse_lowlevel_ops& fuse_operations();
 
 class Mount {
  public:

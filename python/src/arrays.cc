@@ -8,31 +8,14 @@ namespace forebay::python {
 namespace {
 
 nb::dlpack::dtype dtype_of(ElementType type) {
-  switch (type) {
-    case ElementType::u8:
-      return nb::dtype<std::uint8_t>();
-    case ElementType::i8:
-      return nb::dtype<std::int8_t>();
-    case ElementType::u16:
-      return nb::dtype<std::uint16_t>();
-    case ElementType::i16:
-      return nb::dtype<std::int16_t>();
-    case ElementType::u32:
-      return nb::dtype<std::uint32_t>();
-    case ElementType::i32:
-      return nb::dtype<std::int32_t>();
-    case ElementType::u64:
-      return nb::dtype<std::uint64_t>();
-    case ElementType::i64:
-      return nb::dtype<std::int64_t>();
-    case ElementType::f32:
-      return nb::dtype<float>();
-    case ElementType::f64:
-      return nb::dtype<double>();
-    case ElementType::f16:
-      break;
-  }
-  return {.code = static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), .bits = 16, .lanes = 1};
+  using nb::dlpack::dtype_code;
+  const char kind = to_string(type).front();  // of "u8", "i32", "f64"
+  const dtype_code code = kind == 'f'   ? dtype_code::Float
+                          : kind == 'i' ? dtype_code::Int
+                                        : dtype_code::UInt;
+  return {.code = static_cast<std::uint8_t>(code),
+          .bits = static_cast<std::uint8_t>(8 * size_of(type)),
+          .lanes = 1};
 }
 
 }  // namespace

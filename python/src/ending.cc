@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/values.hpp"
 #include "module.hpp"
 
 namespace forebay::python {
@@ -70,13 +71,11 @@ std::chrono::milliseconds patience(const Leaving& mine) {
 std::optional<int> meet(const Leaving& mine) {
   Communicator& comm = *ending().mpi->at_exit;
   comm.set_timeout(patience(mine));
-  std::vector<Leaving> all(static_cast<std::size_t>(comm.size()));
   try {
-    comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return agreed_code(gather_all(comm, mine));
   } catch (const Error&) {
     return {};
   }
-  return agreed_code(all);
 }
 
 void limit_end(int code) {

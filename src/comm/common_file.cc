@@ -33,7 +33,7 @@ bool CommonSteps::meet(const GiveUp& give_up) {
     }
   }
   bool go = false;
-  const WaitPolicy policy{.timeout = kNoDeadline, .interrupt = {}};
+  const WaitPolicy policy{.timeout = kNoDeadline};
   Waiting waiting(policy, "other ranks to read with");
   while (!decided(go)) {
     if (give_up && give_up()) {
@@ -42,7 +42,7 @@ bool CommonSteps::meet(const GiveUp& give_up) {
     }
     waiting.step();
   }
-  const WaitPolicy last{.timeout = kLongestAnswer, .interrupt = {}};
+  const WaitPolicy last{.timeout = kLongestAnswer};
   try {
     for (Waiting answer(last, "the last answer"); !decided(go);) answer.step();
   } catch (const Error&) {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
 
@@ -39,6 +40,9 @@ struct FailureBoard::Memory {
 
 namespace {
 
+/// How often the thread looks for failures that have come from other nodes, while it is awake.
+constexpr std::chrono::nanoseconds kLooks = std::chrono::milliseconds(50);
+
 /// The text form, with what is long cut so that it fits into `limit` bytes.
 std::string short_text(const Error& error, std::size_t limit) {
   std::string text = serialize(error);
@@ -58,12 +62,6 @@ std::uint64_t own_pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-std::vector<int> gather_ints(Communicator& comm, int mine) {
-  std::vector<int> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  return all;
-}
-
 }  // namespace
 
 FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node)
@@ -76,9 +74,9 @@ FailureBoard::FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<
   auto& me = memory_->peers[static_cast<std::size_t>(node_rank_)];
   me.pid_namespace = own_pid_namespace();
   me.pid = getpid();
-  node_world_ranks_ = gather_ints(*node, world_->rank());
+  node_world_ranks_ = gather_all(*node, world_->rank());
   const int my_leader = node_world_ranks_.front();
-  other_leaders_ = gather_ints(*world_, my_leader);
+  other_leaders_ = gather_all(*world_, my_leader);
   std::sort(other_leaders_.begin(), other_leaders_.end());
   other_leaders_.erase(std::unique(other_leaders_.begin(), other_leaders_.end()),
                        other_leaders_.end());
@@ -180,13 +178,6 @@ void FailureBoard::check_peers() {
     return;
   }
 }
-
-namespace {
-
-/// How often the thread looks for failures that have come from other nodes, while it is awake.
-constexpr std::chrono::nanoseconds kLooks = std::chrono::milliseconds(50);
-
-}  // namespace
 
 CommonFailure::CommonFailure(std::shared_ptr<Communicator> comm, std::shared_ptr<Communicator> node)
     : board_(std::move(comm), std::move(node)), exceptions_(std::uncaught_exceptions()) {}

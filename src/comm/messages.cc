@@ -22,7 +22,7 @@ void refuse_message(std::span<const std::byte> message, std::string_view about, 
 std::optional<std::vector<std::byte>> receive(Communicator& comm, int from,
                                               std::chrono::milliseconds limit,
                                               const GiveUp& give_up, const std::string& what) {
-  const WaitPolicy policy{.timeout = limit, .interrupt = {}};
+  const WaitPolicy policy{.timeout = limit};
   Waiting waiting(policy, what);
   for (;;) {
     auto message = comm.try_receive(from);

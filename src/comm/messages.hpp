@@ -33,6 +33,11 @@ std::optional<std::vector<std::byte>> receive(Communicator& comm, int from,
                                               std::chrono::milliseconds limit,
                                               const GiveUp& give_up, const std::string& what);
 
+/// A counter that works wherever messages do: rank 0 answers, see served_counter.cc. `comm` belongs
+/// to it alone; an answer may take `limit`. `why` completes "answered by rank 0: ".
+std::unique_ptr<SharedCounter> served_counter(std::shared_ptr<Communicator> comm,
+                                              std::chrono::milliseconds limit, std::string why);
+
 /// `value` as a message. Valid as long as `value` is.
 template <typename T>
 requires std::is_trivially_copyable_v<T> std::span<const std::byte> message_of(const T& value) {

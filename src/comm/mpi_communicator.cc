@@ -4,13 +4,14 @@
 #include <atomic>
 #include <cstring>
 
+#include "comm/common_file.hpp"
 #include "comm/messages.hpp"
-#include "comm/mpi_file.hpp"
-#include "comm/mpi_remote_memory.hpp"
 #include "comm/mpi_window.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/nonblocking.hpp"
 #include "comm/posix_shared_memory.hpp"
+#include "comm/remote_memory.hpp"
+#include "comm/values.hpp"
 #include "core/copy_values.hpp"
 #include "forebay/error.hpp"
 
@@ -77,7 +78,7 @@ bool MpiCommunicator::part() {
   if (!carries_messages_) return true;
   try {
     for (int rank = 0; rank < size_; ++rank) farewells_->send(rank, {});
-    const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
+    const WaitPolicy policy{.timeout = kLongestFarewell};
     Waiting waiting(policy, "the farewells of other ranks");
     for (int heard = 0; heard < size_; waiting.step()) {
       while (farewells_->receive(MPI_ANY_SOURCE)) ++heard;
@@ -98,19 +99,25 @@ std::span<std::byte> MpiCommunicator::working(std::size_t bytes) {
   return std::span(*working_).first(bytes);
 }
 
-void MpiCommunicator::wait(MPI_Request request, const char* what) {
-  Waiting waiting(policy_, std::string(what) + " with the other ranks");
+void wait_for(MPI_Request& request, const WaitPolicy& policy, std::string what) {
+  Waiting waiting(policy, std::move(what));
   try {
-    for (;;) {
-      int done = 0;
-      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    for (int done = 0;; waiting.step()) {
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
       if (done != 0) return;
-      waiting.step();
     }
   } catch (...) {
     set_mpi_gave_up();
     throw;
   }
+}
+
+void MpiCommunicator::wait(MPI_Request request, const char* what) {
+  wait_for(request, policy_, std::string(what) + " with the other ranks");
+}
+
+std::shared_ptr<MpiCommunicator> MpiCommunicator::own() {
+  return std::static_pointer_cast<MpiCommunicator>(split(0, rank_));
 }
 
 void MpiCommunicator::barrier() {
@@ -173,9 +180,7 @@ void MpiCommunicator::send_part(int to, std::span<const std::byte> data) {
 
 std::vector<std::vector<std::byte>> MpiCommunicator::gather(std::span<const std::byte> mine,
                                                             int root) {
-  const std::uint64_t size = mine.size();
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
-  all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+  const auto sizes = gather_all(*this, std::uint64_t{mine.size()});
   std::vector<std::vector<std::byte>> all;
   if (rank_ != root) {
     send_part(root, mine);
@@ -226,23 +231,19 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share(std::size_t bytes, SharedMe
   return share_mpi(*this, comm_, bytes);
 }
 
-std::unique_ptr<SharedCounter> MpiCommunicator::share_counter() {
-  return share_mpi_counter(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)));
-}
+std::unique_ptr<SharedCounter> MpiCommunicator::share_counter() { return share_mpi_counter(own()); }
 
 std::unique_ptr<RemoteMemory> MpiCommunicator::expose(Communicator& node, std::size_t bytes,
                                                       SharedMemoryKind kind) {
-  auto mine = std::static_pointer_cast<MpiCommunicator>(split(0, rank_));
-  return std::make_unique<MpiRemoteMemory>(std::move(mine), node, bytes, kind);
+  return mpi_remote_memory(own(), node, bytes, kind);
 }
 
 std::unique_ptr<CommonFile> MpiCommunicator::open_together(const std::string& path) {
-  return std::make_unique<MpiFile>(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)),
-                                   path);
+  return open_mpi_file(own(), path);
 }
 
 std::unique_ptr<NonblockingCollectives> MpiCommunicator::nonblocking() {
-  return mpi_nonblocking(std::static_pointer_cast<MpiCommunicator>(split(0, rank_)));
+  return mpi_nonblocking(own());
 }
 
 void MpiCommunicator::send_notice(int to, std::span<const std::byte> message) {

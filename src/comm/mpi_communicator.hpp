@@ -21,6 +21,8 @@
 
 namespace forebay {
 
+class RemoteReader;
+
 class MpiCommunicator final : public Communicator {
  public:
   /// Takes ownership of `comm`, which must not be a predefined communicator.
@@ -59,6 +61,8 @@ class MpiCommunicator final : public Communicator {
 
  private:
   void wait(MPI_Request request, const char* what);
+  /// Of the same ranks, for one part of this one alone.
+  std::shared_ptr<MpiCommunicator> own();
   std::vector<std::byte> receive_part(int from, std::size_t bytes);
   void send_part(int to, std::span<const std::byte> data);
   /// Memory for MPI to work on, valid until the next call.
@@ -81,8 +85,27 @@ class MpiCommunicator final : public Communicator {
 /// The number that ranks share over MPI: see mpi_counter.cc. Collective over `comm`, which it
 /// keeps.
 std::unique_ptr<SharedCounter> share_mpi_counter(std::shared_ptr<MpiCommunicator> comm);
+/// Memory that all ranks may read: see mpi_remote_memory.cc. Collective over `comm`, which it
+/// keeps.
+std::unique_ptr<RemoteMemory> mpi_remote_memory(std::shared_ptr<MpiCommunicator> comm,
+                                                Communicator& node, std::size_t bytes,
+                                                SharedMemoryKind kind);
+/// A reader for which the owners answer: see mpi_two_sided.cc. It keeps `comm`; `mine`, what others
+/// may ask for, outlives it. `longest_message`: of an answer, in bytes; the same on all ranks.
+std::unique_ptr<RemoteReader> mpi_two_sided_reader(std::shared_ptr<MpiCommunicator> comm,
+                                                   std::span<const std::byte> mine,
+                                                   std::size_t longest_message);
+/// A file that is read by MPI-IO, in rounds: see mpi_file.cc. Collective over `comm`, which it
+/// keeps.
+std::unique_ptr<CommonFile> open_mpi_file(std::shared_ptr<MpiCommunicator> comm,
+                                          const std::string& path,
+                                          std::uint64_t round_bytes = std::uint64_t{512} << 20);
 /// Operations that are asked for their end with MPI_Test; `comm` is theirs alone.
 std::unique_ptr<NonblockingCollectives> mpi_nonblocking(std::shared_ptr<MpiCommunicator> comm);
+
+/// Waits for `request`. Where the wait ends early MPI goes on with it: then mpi_gave_up().
+/// `what` completes "waited 600 s for ...".
+void wait_for(MPI_Request& request, const WaitPolicy& policy, std::string what);
 
 /// Throws communication, with MPI's own text, unless `code` is MPI_SUCCESS. For every call of MPI.
 void check_mpi(int code, const char* call);

@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "comm/messages.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/mpi_window.hpp"
-#include "comm/served_counter.hpp"
 #include "comm/values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
@@ -69,22 +69,6 @@ bool sees_additions(const MpiWindow& window, int ranks) {
   return number.load() == all;
 }
 
-/// Empty where MPI cannot make a window; `why` is then the reason of rank 0. Collective.
-std::optional<MpiWindow> try_window(MpiCommunicator& comm, std::string& why) {
-  std::optional<MpiWindow> window;
-  std::string fault;
-  comm.barrier();
-  try {
-    window.emplace(MpiWindow::allocate(comm.handle(), kBytes, kBytes));
-  } catch (const Error& error) {
-    fault = error.happened();
-  }
-  if (everywhere(comm, window.has_value())) return window;
-  if (window) window->leak();
-  why = "one-sided access fails (" + broadcast_text(comm, fault, 0) + ")";
-  return std::nullopt;
-}
-
 /// Whether additions work, and while rank 0 is outside MPI. Collective.
 bool progresses(MpiCommunicator& comm, MpiWindow& window, std::string& why) {
   std::string fault;
@@ -116,14 +100,16 @@ bool progresses(MpiCommunicator& comm, MpiWindow& window, std::string& why) {
 
 std::unique_ptr<SharedCounter> share_mpi_counter(std::shared_ptr<MpiCommunicator> comm) {
   const milliseconds limit = comm->timeout();
-  if (comm->size() == 1) return std::make_unique<ServedCounter>(std::move(comm), limit, "alone");
+  if (comm->size() == 1) return served_counter(std::move(comm), limit, "alone");
   std::string why;
-  auto window = try_window(*comm, why);
+  auto window =
+      try_window(*comm, why, [&] { return MpiWindow::allocate(comm->handle(), kBytes, kBytes); });
+  if (!window) why = "one-sided access fails (" + why + ")";
   if (window && progresses(*comm, *window, why)) {
     return std::make_unique<WindowCounter>(std::move(comm), std::move(*window));
   }
   window.reset();
-  return std::make_unique<ServedCounter>(std::move(comm), limit, std::move(why));
+  return served_counter(std::move(comm), limit, std::move(why));
 }
 
 }  // namespace forebay

@@ -70,7 +70,7 @@ bool MpiMailbox::all_complete() {
 }
 
 bool MpiMailbox::settle(std::chrono::milliseconds limit) {
-  const WaitPolicy policy{.timeout = limit, .interrupt = {}};
+  const WaitPolicy policy{.timeout = limit};
   Waiting waiting(policy, "messages that are under way");
   try {
     while (!all_complete()) waiting.step();

@@ -7,6 +7,7 @@
 
 #include "comm/gate.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "comm/values.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
@@ -21,18 +22,7 @@ constexpr std::chrono::seconds kLongestRemoteFarewell{1};
 void meet(MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
-  const WaitPolicy policy{.timeout = kLongestFarewell, .interrupt = {}};
-  Waiting waiting(policy, "the other ranks");
-  try {
-    for (int done = 0;;) {
-      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) return;
-      waiting.step();
-    }
-  } catch (const Error&) {
-    set_mpi_gave_up();
-    throw;
-  }
+  wait_for(request, {.timeout = kLongestFarewell}, "the other ranks");
 }
 
 /// Called by MPI_Finalize, through an attribute of MPI_COMM_SELF, in the reverse order of creation:
@@ -98,7 +88,19 @@ class WindowMemory final : public SharedMemory {
   }
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
-  ~WindowMemory() override;
+  ~WindowMemory() override {
+    auto& farewell = *std::launder(reinterpret_cast<Farewell*>(farewell_place()));
+    if (mpi_gave_up()) farewell.decide(Farewell::kLeak);
+    if (farewell.arrived.fetch_add(1) + 1 == ranks_) farewell.decide(Farewell::kFree);
+    farewell.decided.wait_for(kLongestFarewell,
+                              [&] { return farewell.verdict.load() != Farewell::kOpen; });
+    farewell.decide(Farewell::kLeak);
+    if (farewell.verdict.load() == Farewell::kFree) {
+      window_.free();
+    } else {
+      window_.leak();
+    }
+  }
 
   static std::size_t size_with_farewell(std::size_t bytes) {
     return farewell_offset(bytes) + sizeof(Farewell);
@@ -117,20 +119,6 @@ class WindowMemory final : public SharedMemory {
   std::size_t bytes_;
   std::uint32_t ranks_;
 };
-
-WindowMemory::~WindowMemory() {
-  auto& farewell = *std::launder(reinterpret_cast<Farewell*>(farewell_place()));
-  if (mpi_gave_up()) farewell.decide(Farewell::kLeak);
-  if (farewell.arrived.fetch_add(1) + 1 == ranks_) farewell.decide(Farewell::kFree);
-  farewell.decided.wait_for(kLongestFarewell,
-                            [&] { return farewell.verdict.load() != Farewell::kOpen; });
-  farewell.decide(Farewell::kLeak);
-  if (farewell.verdict.load() == Farewell::kFree) {
-    window_.free();
-  } else {
-    window_.leak();
-  }
-}
 
 }  // namespace
 
@@ -200,7 +188,7 @@ bool MpiWindow::decide_to_free(bool wanted, std::chrono::steady_clock::time_poin
   if (wanted) claim(Farewell::kFree);
   bool late = false;
   // Whoever has claimed first writes the verdict at once, so the extra time is hardly needed.
-  const WaitPolicy policy{.timeout = 2 * kLongestFarewell, .interrupt = {}};
+  const WaitPolicy policy{.timeout = 2 * kLongestFarewell};
   for (Waiting waiting(policy, "the other ranks");; waiting.step()) {
     const std::uint64_t decided = verdict();
     if (decided != Farewell::kOpen) return decided == Farewell::kFree;
@@ -218,8 +206,6 @@ std::uint64_t MpiWindow::fetch_add(std::size_t offset, std::uint64_t n,
 
 std::uint64_t MpiWindow::fetch_add_at(std::size_t place, std::uint64_t n,
                                       std::chrono::milliseconds limit) {
-  const WaitPolicy policy{.timeout = limit, .interrupt = {}};
-  Waiting waiting(policy, "an addition in the memory of rank 0");
   auto addition = std::make_unique<Addition>(Addition{.n = n});
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Rget_accumulate(&addition->n, 1, MPI_UINT64_T, &addition->before, 1, MPI_UINT64_T,
@@ -227,13 +213,9 @@ std::uint64_t MpiWindow::fetch_add_at(std::size_t place, std::uint64_t n,
                                 &request),
             "MPI_Rget_accumulate");
   try {
-    for (int done = 0;;) {
-      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) return addition->before;
-      waiting.step();
-    }
+    wait_for(request, {.timeout = limit}, "an addition in the memory of rank 0");
+    return addition->before;
   } catch (const Error&) {
-    set_mpi_gave_up();
     static_cast<void>(addition.release());  // MPI may still write there
     throw;
   }
@@ -291,6 +273,24 @@ void MpiWindow::open_to_all(std::size_t zeros) {
   check_mpi(MPI_Comm_set_attr(MPI_COMM_SELF, at_finalize_, handle.get()), "MPI_Comm_set_attr");
   static_cast<void>(handle.release());  // the callback takes it over
   open_to_all_ = true;
+}
+
+std::shared_ptr<MpiWindow> try_window(Communicator& comm, std::string& fault,
+                                      const std::function<MpiWindow()>& make) {
+  std::shared_ptr<MpiWindow> window;
+  std::string mine;
+  comm.barrier();  // what follows blocks inside MPI
+  try {
+    window = std::make_shared<MpiWindow>(make());
+  } catch (const Error& error) {
+    mine = error.happened();
+  }
+  if (everywhere(comm, window != nullptr)) return window;
+  if (window) window->leak();
+  const auto faulty = gather_all(comm, std::uint8_t{mine.empty()});
+  const auto first = std::ranges::find(faulty, 0) - faulty.begin();
+  fault = broadcast_text(comm, mine, static_cast<int>(first));
+  return nullptr;
 }
 
 std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes) {

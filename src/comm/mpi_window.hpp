@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "forebay/mpi.hpp"
 
@@ -71,6 +73,11 @@ class MpiWindow {
   bool open_to_all_ = false;  ///< made by allocate() or over(), up to its end
   int at_finalize_ = MPI_KEYVAL_INVALID;
 };
+
+/// What `make` makes on all ranks, or nothing and the reason of the first one that has none.
+/// Collective.
+std::shared_ptr<MpiWindow> try_window(Communicator& comm, std::string& fault,
+                                      const std::function<MpiWindow()>& make);
 
 /// SharedMemory in an MPI-3 shared window. Collective over `comm`, whose handle is `handle`.
 std::unique_ptr<SharedMemory> share_mpi(Communicator& comm, MPI_Comm handle, std::size_t bytes);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/values.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 
@@ -69,14 +70,81 @@ class PosixSharedMemory final : public SharedMemory {
   ~PosixSharedMemory() override { munmap(address_, size_); }
 
   std::span<std::byte> bytes() const override { return {static_cast<std::byte*>(address_), size_}; }
-  void reserve(std::size_t offset, std::size_t size) override;
+  void reserve(std::size_t offset, std::size_t size) override {
+    if (size == 0) return;
+    if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
+    const std::lock_guard lock(mutex_);
+    const std::size_t first = offset / kChunk;
+    const std::size_t last = (offset + size - 1) / kChunk;
+    // Asked before anything is taken: filling shared memory to its end would leave none to others.
+    const std::size_t missing = missing_bytes(first, last);
+    if (missing == 0) return;
+    if (missing > free_shared_memory(directory_)) fail_for_space(missing);
+    for (std::size_t chunk = first; chunk <= last; ++chunk) {
+      if (reserved_[chunk]) continue;
+      const std::size_t begin = chunk * kChunk;
+      const std::size_t length = chunk_length(chunk);
+      int status = 0;
+      do {
+        status = posix_fallocate(descriptor_.get(), static_cast<off_t>(begin),
+                                 static_cast<off_t>(length));
+      } while (status == EINTR);
+      if (status == ENOSPC) fail_for_space(missing);
+      if (status != 0) fail("fallocate", directory_, status);
+      use_huge_pages(begin, length);
+      reserved_[chunk] = true;
+    }
+  }
 
  private:
-  void map();
-  void use_huge_pages(std::size_t begin, std::size_t length);
-  std::size_t chunk_length(std::size_t chunk) const;
-  std::size_t missing_bytes(std::size_t first, std::size_t last) const;
-  [[noreturn]] void fail_for_space(std::size_t needed) const;
+  // At a multiple of the huge page size, where the segment holds any: only there can they be used.
+  void map() {
+    const std::size_t alignment = size_ >= kWorthHugePages ? kHugePage : 1;
+    const std::size_t room = size_ + alignment - 1;
+    void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (reserved == MAP_FAILED) fail("mmap", directory_, errno);
+    const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
+    const auto aligned = (begin + alignment - 1) / alignment * alignment;
+    address_ = mmap(reinterpret_cast<void*>(aligned), size_, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED, descriptor_.get(), 0);
+    if (address_ == MAP_FAILED) {
+      const int error = errno;
+      munmap(reserved, room);
+      fail("mmap", directory_, error);
+    }
+    const std::size_t before = aligned - begin;
+    if (before > 0) munmap(reserved, before);
+    // Whole pages only: the mapping owns the last one to its end.
+    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t end = (aligned + size_ + page - 1) / page * page;
+    if (begin + room > end) munmap(reinterpret_cast<void*>(end), begin + room - end);
+  }
+
+  // A segment of which one part got none is not asked about again: each try may cost the kernel a
+  // search for free memory.
+  void use_huge_pages(std::size_t begin, std::size_t length) {
+    if (!has_huge_pages_ || length < kHugePage) return;
+    has_huge_pages_ = collapse_into_huge_pages(bytes().subspan(begin, length));
+  }
+
+  std::size_t chunk_length(std::size_t chunk) const {
+    return std::min(kChunk, size_ - chunk * kChunk);
+  }
+  std::size_t missing_bytes(std::size_t first, std::size_t last) const {
+    std::size_t bytes = 0;
+    for (std::size_t chunk = first; chunk <= last; ++chunk) {
+      if (!reserved_[chunk]) bytes += chunk_length(chunk);
+    }
+    return bytes;
+  }
+
+  [[noreturn]] void fail_for_space(std::size_t needed) const {
+    throw Error(ErrorKind::io,
+                fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
+                            free_shared_memory(directory_)),
+                "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
+                {.file = directory_});
+  }
 
   static constexpr std::size_t kChunk = std::size_t{4} << 20;  // of whole huge pages
   static constexpr std::size_t kWorthHugePages = kChunk;
@@ -89,82 +157,6 @@ class PosixSharedMemory final : public SharedMemory {
   bool has_huge_pages_ = size_ >= kWorthHugePages;  // until the system has refused one
   std::vector<bool> reserved_ = std::vector<bool>((size_ + kChunk - 1) / kChunk, false);
 };
-
-// At a multiple of the huge page size, where the segment holds any: only there can they be used.
-void PosixSharedMemory::map() {
-  const std::size_t alignment = size_ >= kWorthHugePages ? kHugePage : 1;
-  const std::size_t room = size_ + alignment - 1;
-  void* reserved = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (reserved == MAP_FAILED) fail("mmap", directory_, errno);
-  const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
-  const auto aligned = (begin + alignment - 1) / alignment * alignment;
-  address_ = mmap(reinterpret_cast<void*>(aligned), size_, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_FIXED, descriptor_.get(), 0);
-  if (address_ == MAP_FAILED) {
-    const int error = errno;
-    munmap(reserved, room);
-    fail("mmap", directory_, error);
-  }
-  const std::size_t before = aligned - begin;
-  if (before > 0) munmap(reserved, before);
-  // Whole pages only: the mapping owns the last one to its end.
-  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::uintptr_t end = (aligned + size_ + page - 1) / page * page;
-  if (begin + room > end) munmap(reinterpret_cast<void*>(end), begin + room - end);
-}
-
-// A segment of which one part got none is not asked about again: each try may cost the kernel a
-// search for free memory.
-void PosixSharedMemory::use_huge_pages(std::size_t begin, std::size_t length) {
-  if (!has_huge_pages_ || length < kHugePage) return;
-  has_huge_pages_ = collapse_into_huge_pages(bytes().subspan(begin, length));
-}
-
-void PosixSharedMemory::reserve(std::size_t offset, std::size_t size) {
-  if (size == 0) return;
-  if (offset > size_ || size > size_ - offset) fail_for_space(offset + size);
-  const std::lock_guard lock(mutex_);
-  const std::size_t first = offset / kChunk;
-  const std::size_t last = (offset + size - 1) / kChunk;
-  // Asked before anything is taken: filling shared memory to its end would leave none to others.
-  const std::size_t missing = missing_bytes(first, last);
-  if (missing == 0) return;
-  if (missing > free_shared_memory(directory_)) fail_for_space(missing);
-  for (std::size_t chunk = first; chunk <= last; ++chunk) {
-    if (reserved_[chunk]) continue;
-    const std::size_t begin = chunk * kChunk;
-    const std::size_t length = chunk_length(chunk);
-    int status = 0;
-    do {
-      status =
-          posix_fallocate(descriptor_.get(), static_cast<off_t>(begin), static_cast<off_t>(length));
-    } while (status == EINTR);
-    if (status == ENOSPC) fail_for_space(missing);
-    if (status != 0) fail("fallocate", directory_, status);
-    use_huge_pages(begin, length);
-    reserved_[chunk] = true;
-  }
-}
-
-std::size_t PosixSharedMemory::chunk_length(std::size_t chunk) const {
-  return std::min(kChunk, size_ - chunk * kChunk);
-}
-
-std::size_t PosixSharedMemory::missing_bytes(std::size_t first, std::size_t last) const {
-  std::size_t bytes = 0;
-  for (std::size_t chunk = first; chunk <= last; ++chunk) {
-    if (!reserved_[chunk]) bytes += chunk_length(chunk);
-  }
-  return bytes;
-}
-
-void PosixSharedMemory::fail_for_space(std::size_t needed) const {
-  throw Error(ErrorKind::io,
-              fmt::format("shared memory is full: {} more bytes are needed, {} are free", needed,
-                          free_shared_memory(directory_)),
-              "make it larger (mount -o remount,size=...), or lower --stage-bytes or --buffers",
-              {.file = directory_});
-}
 
 Descriptor create_unnamed(const std::string& directory) {
   return Descriptor(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -203,13 +195,6 @@ Descriptor attach(const Ticket& ticket) {
   return same ? std::move(descriptor) : Descriptor();
 }
 
-bool all_hold(Communicator& comm, bool mine) {
-  const std::uint8_t value = mine ? 1 : 0;
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
-  return std::all_of(all.begin(), all.end(), [](std::uint8_t v) { return v != 0; });
-}
-
 /// Removes the name that a ticket gives, if any, whichever way its scope ends.
 class NameRemover {
  public:
@@ -240,9 +225,9 @@ Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::s
     describe(descriptor, directory, created);
   });
   Ticket ticket = created;
-  comm.broadcast(std::as_writable_bytes(std::span(&ticket, 1)), 0);
+  share_value(comm, ticket);
   if (comm.rank() != 0 && ticket.descriptor >= 0) descriptor = attach(ticket);
-  const bool attached = all_hold(comm, descriptor.valid());
+  const bool attached = everywhere(comm, descriptor.valid());
   return attached ? std::move(descriptor) : Descriptor();
 }
 

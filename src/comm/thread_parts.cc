@@ -14,7 +14,7 @@ namespace {
 
 class CopyingReader final : public RemoteReader {
  public:
-  explicit CopyingReader(std::vector<ThreadRemoteMemory::Part> parts) : parts_(std::move(parts)) {}
+  explicit CopyingReader(std::vector<ThreadMemory> parts) : parts_(std::move(parts)) {}
 
   void start(std::span<const RemotePiece> pieces) override {
     for (const RemotePiece& piece : pieces) {
@@ -30,44 +30,66 @@ class CopyingReader final : public RemoteReader {
   bool quiet() const override { return true; }
 
  private:
-  std::vector<ThreadRemoteMemory::Part> parts_;
+  std::vector<ThreadMemory> parts_;
 };
 
-}  // namespace
+/// Plain reads, between which the ranks wait for each other as MPI's might.
+class ThreadFile final : public CommonFile {
+ public:
+  ThreadFile(std::shared_ptr<Communicator> comm, const std::string& path)
+      : comm_(std::move(comm)), file_(open_file(path, Engine::pread)) {}
 
-std::span<const std::byte> ThreadRemoteMemory::direct(int rank) const {
-  const auto place = static_cast<std::size_t>(rank);
-  return near_[place] ? std::span<const std::byte>(*parts_[place]) : std::span<const std::byte>();
-}
-
-bool ThreadRemoteMemory::several_nodes() const {
-  return std::ranges::find(near_, false) != near_.end();
-}
-
-std::unique_ptr<RemoteReader> ThreadRemoteMemory::make_reader(Transport, std::string&) {
-  return std::make_unique<CopyingReader>(parts_);
-}
-
-// As with MPI, an error keeps nobody from what the others wait for.
-void ThreadFile::read_all(std::span<const FilePiece> pieces) {
-  std::exception_ptr failed;
-  try {
-    for (const FilePiece& piece : pieces) read(piece.offset, piece.into);
-  } catch (...) {
-    failed = std::current_exception();
+  // As with MPI, an error keeps nobody from what the others wait for.
+  void read_all(std::span<const FilePiece> pieces) override {
+    std::exception_ptr failed;
+    try {
+      for (const FilePiece& piece : pieces) read(piece.offset, piece.into);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    comm_->barrier();
+    if (failed) std::rethrow_exception(failed);
   }
-  comm_->barrier();
-  if (failed) std::rethrow_exception(failed);
-}
+  /// What is behind the end of the file is left as it is.
+  std::uint64_t read(std::uint64_t offset, std::span<std::byte> into) override {
+    const std::uint64_t size = file_->size();
+    const std::uint64_t count = std::min<std::uint64_t>(into.size(), size - std::min(offset, size));
+    if (count > 0) file_->read(offset, into.first(count));
+    return count;
+  }
+  std::string describe() const override { return "plain reads in the place of MPI-IO"; }
 
-std::uint64_t ThreadFile::read(std::uint64_t offset, std::span<std::byte> into) {
-  const std::uint64_t size = file_->size();
-  const std::uint64_t count = std::min<std::uint64_t>(into.size(), size - std::min(offset, size));
-  if (count > 0) file_->read(offset, into.first(count));
-  return count;
-}
+ private:
+  std::shared_ptr<Communicator> comm_;
+  std::shared_ptr<const File> file_;
+};
 
-namespace {
+/// All of it lies in this process, but other nodes' only a reader may see.
+class ThreadRemoteMemory final : public RemoteMemory {
+ public:
+  ThreadRemoteMemory(int rank, std::vector<ThreadMemory> parts, std::vector<bool> near)
+      : rank_(rank), parts_(std::move(parts)), near_(std::move(near)) {}
+
+  std::span<std::byte> mine() const override { return *parts_[static_cast<std::size_t>(rank_)]; }
+  std::span<const std::byte> direct(int rank) const override {
+    const auto place = static_cast<std::size_t>(rank);
+    return near_[place] ? std::span<const std::byte>(*parts_[place]) : std::span<const std::byte>();
+  }
+  std::uint64_t bytes(int rank) const override {
+    return parts_[static_cast<std::size_t>(rank)]->size();
+  }
+  bool several_nodes() const override { return std::ranges::find(near_, false) != near_.end(); }
+  void publish() override {}
+  std::unique_ptr<RemoteReader> make_reader(Transport, std::string&) override {
+    return std::make_unique<CopyingReader>(parts_);
+  }
+  std::string describe() const override { return "memory of this process"; }
+
+ private:
+  int rank_;
+  std::vector<ThreadMemory> parts_;
+  std::vector<bool> near_;
+};
 
 enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, all_to_all, barrier };
 
@@ -252,6 +274,16 @@ std::shared_ptr<ThreadOperations> make_thread_operations(int ranks, std::functio
 std::unique_ptr<NonblockingCollectives> thread_nonblocking(
     std::shared_ptr<ThreadOperations> operations, int rank) {
   return std::make_unique<ThreadNonblocking>(std::move(operations), rank);
+}
+
+std::unique_ptr<CommonFile> open_by_threads(std::shared_ptr<Communicator> comm,
+                                            const std::string& path) {
+  return std::make_unique<ThreadFile>(std::move(comm), path);
+}
+
+std::unique_ptr<RemoteMemory> memory_of_threads(int rank, std::vector<ThreadMemory> parts,
+                                                std::vector<bool> near) {
+  return std::make_unique<ThreadRemoteMemory>(rank, std::move(parts), std::move(near));
 }
 
 }  // namespace forebay

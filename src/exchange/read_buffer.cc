@@ -132,19 +132,133 @@ class ReadBuffer::Work {
     }
   }
 
-  void take(std::size_t most, const WaitPolicy& policy, std::vector<const Block*>& to);
-  bool full();
-  void release(std::size_t count);
-  ReadBufferFigures figures();
+  void take(std::size_t most, const WaitPolicy& policy, std::vector<const Block*>& to) {
+    const Stopwatch exposed(exposed_seconds_);
+    std::unique_lock lock(mutex_);
+    asked_ = figures_.samples + most;
+    if (!ahead_) changed_.notify_all();
+    std::optional<Waiting> waiting;
+    for (;;) {
+      if (!failure_ && exchange_) exchange_->check();
+      std::size_t taken = 0;
+      for (; taken < most; ++taken) {
+        const Block* const block = ring_.take();
+        if (block == nullptr) break;
+        to.push_back(block);
+      }
+      figures_.samples += taken;
+      if (taken > 0) return;
+      if (failure_) std::rethrow_exception(failure_);
+      if (ended_ || (stuck_ && ring_.taken() > 0)) return;
+      if (!waiting) waiting.emplace(policy, awaited());
+      if (changed_.wait_for(lock, kSlice) == std::cv_status::no_timeout) continue;
+      lock.unlock();
+      waiting->check();
+      lock.lock();
+    }
+  }
+
+  bool full() {
+    const std::lock_guard lock(mutex_);
+    return stuck_ && ring_.taken() > 0 && ring_.none_ready();
+  }
+
+  void release(std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    ring_.release(count);
+    stuck_ = false;  // until the thread has looked again
+    changed_.notify_all();
+  }
+
+  ReadBufferFigures figures() {
+    const std::lock_guard lock(mutex_);
+    ReadBufferFigures figures = figures_;
+    figures.exposed_seconds = exposed_seconds_;
+    return figures;
+  }
 
  private:
-  void read(const WantedBatch& batch, const std::stop_token& stop);
-  std::size_t assign(const WantedBatch& batch, std::size_t first, const std::stop_token& stop);
+  // In parts of a quarter of the ring, so that the consumer has something while the next is
+  // fetched.
+  void read(const WantedBatch& batch, const std::stop_token& stop) {
+    const auto stopping = [&stop] { return stop.stop_requested(); };
+    exchange_->wait_opened(batch.generation, stopping);
+    for (std::size_t done = 0; done < batch.wanted.size() && !stopping();) {
+      const std::size_t count = assign(batch, done, stop);
+      const auto part = std::span(batch.wanted).subspan(done, count);
+      const std::int64_t begin = now_ns();
+      exchange_->fetch(batch.generation, part, to_, stopping);
+      // A fetch that stop() has not waited for may end after the trace.
+      if (trace_ != nullptr && !stopping()) {
+        trace_->add_span("fetch", begin, now_ns(), batch.generation);
+      }
+      done += count;
+      const std::lock_guard lock(mutex_);
+      ring_.set_ready(count);
+      changed_.notify_all();
+    }
+  }
+
+  /// Waits for the first block, and takes more as far as they are empty.
+  std::size_t assign(const WantedBatch& batch, std::size_t first, const std::stop_token& stop) {
+    to_.clear();
+    std::unique_lock lock(mutex_);
+    const Stopwatch waited(figures_.full_seconds);
+    const auto assigned = [&] {
+      if (!asked_for()) return false;
+      const bool found = assign_one(batch, batch.wanted[first]);
+      if (std::exchange(stuck_, !found) == found) changed_.notify_all();
+      return found;
+    };
+    while (!stop.stop_requested() && !changed_.wait_for(lock, stop, kSlice, assigned)) {
+      exchange_->check_others();
+    }
+    std::size_t bytes = to_.empty() ? 0 : to_.front().size();
+    while (!to_.empty() && first + to_.size() < batch.wanted.size() &&
+           bytes < ring_.capacity() / 4 && asked_for() &&
+           assign_one(batch, batch.wanted[first + to_.size()])) {
+      bytes += to_.back().size();
+    }
+    return to_.size();
+  }
+
   bool asked_for() const { return ahead_ || assigned_ < asked_; }
-  bool assign_one(const WantedBatch& batch, const Wanted& wanted);
-  void fail(const Error& error, const std::stop_token& stop);
-  void end(std::exception_ptr failure);
-  std::string awaited() const;
+  bool assign_one(const WantedBatch& batch, const Wanted& wanted) {
+    const std::uint64_t bytes = exchange_->bytes_of(batch.generation, wanted);
+    if (!ring_.could_hold(bytes)) {
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("a sample of {} bytes of rank {} is larger than the {} bytes that the "
+                      "memory budget leaves for one",
+                      bytes, wanted.owner, ring_.largest()),
+          "raise --stage-bytes", {.sample = wanted.sample});
+    }
+    Block* const block = ring_.assign(wanted, bytes);
+    if (block == nullptr) return false;
+    to_.push_back(block->bytes);
+    ++assigned_;
+    return true;
+  }
+
+  // What was given up because the buffer ends is no failure. The others need to know of all else.
+  void fail(const Error& error, const std::stop_token& stop) {
+    const bool stopping = stop.stop_requested();
+    end(std::make_exception_ptr(error));
+    if (!stopping) exchange_->fail(error);
+  }
+
+  void end(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    failure_ = std::move(failure);
+    changed_.notify_all();
+  }
+
+  std::string awaited() const {
+    const Block* const block = ring_.next_to_take();
+    if (block == nullptr) return "the next sample";
+    return fmt::format("sample {} from rank {}", block->wanted.sample, block->wanted.owner);
+  }
 
   std::shared_ptr<Exchange> exchange_;
   Source source_;
@@ -163,131 +277,6 @@ class ReadBuffer::Work {
   std::exception_ptr failure_;
   ReadBufferFigures figures_;
 };
-
-// In parts of a quarter of the ring, so that the consumer has something while the next is fetched.
-void ReadBuffer::Work::read(const WantedBatch& batch, const std::stop_token& stop) {
-  const auto stopping = [&stop] { return stop.stop_requested(); };
-  exchange_->wait_opened(batch.generation, stopping);
-  for (std::size_t done = 0; done < batch.wanted.size() && !stopping();) {
-    const std::size_t count = assign(batch, done, stop);
-    const auto part = std::span(batch.wanted).subspan(done, count);
-    const std::int64_t begin = now_ns();
-    exchange_->fetch(batch.generation, part, to_, stopping);
-    // A fetch that stop() has not waited for may end after the trace.
-    if (trace_ != nullptr && !stopping()) {
-      trace_->add_span("fetch", begin, now_ns(), batch.generation);
-    }
-    done += count;
-    const std::lock_guard lock(mutex_);
-    ring_.set_ready(count);
-    changed_.notify_all();
-  }
-}
-
-/// Waits for the first block, and takes more as far as they are empty.
-std::size_t ReadBuffer::Work::assign(const WantedBatch& batch, std::size_t first,
-                                     const std::stop_token& stop) {
-  to_.clear();
-  std::unique_lock lock(mutex_);
-  const Stopwatch waited(figures_.full_seconds);
-  const auto assigned = [&] {
-    if (!asked_for()) return false;
-    const bool found = assign_one(batch, batch.wanted[first]);
-    if (std::exchange(stuck_, !found) == found) changed_.notify_all();
-    return found;
-  };
-  while (!stop.stop_requested() && !changed_.wait_for(lock, stop, kSlice, assigned)) {
-    exchange_->check_others();
-  }
-  std::size_t bytes = to_.empty() ? 0 : to_.front().size();
-  while (!to_.empty() && first + to_.size() < batch.wanted.size() && bytes < ring_.capacity() / 4 &&
-         asked_for() && assign_one(batch, batch.wanted[first + to_.size()])) {
-    bytes += to_.back().size();
-  }
-  return to_.size();
-}
-
-bool ReadBuffer::Work::assign_one(const WantedBatch& batch, const Wanted& wanted) {
-  const std::uint64_t bytes = exchange_->bytes_of(batch.generation, wanted);
-  if (!ring_.could_hold(bytes)) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a sample of {} bytes of rank {} is larger than the {} bytes that the "
-                            "memory budget leaves for one",
-                            bytes, wanted.owner, ring_.largest()),
-                "raise --stage-bytes", {.sample = wanted.sample});
-  }
-  Block* const block = ring_.assign(wanted, bytes);
-  if (block == nullptr) return false;
-  to_.push_back(block->bytes);
-  ++assigned_;
-  return true;
-}
-
-void ReadBuffer::Work::end(std::exception_ptr failure) {
-  const std::lock_guard lock(mutex_);
-  ended_ = true;
-  failure_ = std::move(failure);
-  changed_.notify_all();
-}
-
-// What was given up because the buffer ends is no failure. The others need to know of all else.
-void ReadBuffer::Work::fail(const Error& error, const std::stop_token& stop) {
-  const bool stopping = stop.stop_requested();
-  end(std::make_exception_ptr(error));
-  if (!stopping) exchange_->fail(error);
-}
-
-std::string ReadBuffer::Work::awaited() const {
-  const Block* const block = ring_.next_to_take();
-  if (block == nullptr) return "the next sample";
-  return fmt::format("sample {} from rank {}", block->wanted.sample, block->wanted.owner);
-}
-
-void ReadBuffer::Work::take(std::size_t most, const WaitPolicy& policy,
-                            std::vector<const Block*>& to) {
-  const Stopwatch exposed(exposed_seconds_);
-  std::unique_lock lock(mutex_);
-  asked_ = figures_.samples + most;
-  if (!ahead_) changed_.notify_all();
-  std::optional<Waiting> waiting;
-  for (;;) {
-    if (!failure_ && exchange_) exchange_->check();
-    std::size_t taken = 0;
-    for (; taken < most; ++taken) {
-      const Block* const block = ring_.take();
-      if (block == nullptr) break;
-      to.push_back(block);
-    }
-    figures_.samples += taken;
-    if (taken > 0) return;
-    if (failure_) std::rethrow_exception(failure_);
-    if (ended_ || (stuck_ && ring_.taken() > 0)) return;
-    if (!waiting) waiting.emplace(policy, awaited());
-    if (changed_.wait_for(lock, kSlice) == std::cv_status::no_timeout) continue;
-    lock.unlock();
-    waiting->check();
-    lock.lock();
-  }
-}
-
-bool ReadBuffer::Work::full() {
-  const std::lock_guard lock(mutex_);
-  return stuck_ && ring_.taken() > 0 && ring_.none_ready();
-}
-
-void ReadBuffer::Work::release(std::size_t count) {
-  const std::lock_guard lock(mutex_);
-  ring_.release(count);
-  stuck_ = false;  // until the thread has looked again
-  changed_.notify_all();
-}
-
-ReadBufferFigures ReadBuffer::Work::figures() {
-  const std::lock_guard lock(mutex_);
-  ReadBufferFigures figures = figures_;
-  figures.exposed_seconds = exposed_seconds_;
-  return figures;
-}
 
 ReadBuffer::ReadBuffer(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options,
                        Source source)

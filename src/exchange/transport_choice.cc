@@ -91,7 +91,7 @@ class Trial {
 
   /// The median of the last lists, which were the longest.
   double read(int owner, const std::vector<RemotePiece>& pieces) {
-    const WaitPolicy policy{.timeout = kLongest, .interrupt = {}};
+    const WaitPolicy policy{.timeout = kLongest};
     std::vector<double> paces;
     std::size_t count = kFewestPieces;
     const double end = now_seconds() + std::chrono::duration<double>(kReading).count();

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "forebay/error.hpp"
-#include "order/most_loaded.hpp"
+#include "order/order_cost.hpp"
 
 namespace forebay {
 namespace {

@@ -14,7 +14,7 @@
 #include "loader/draw_list.hpp"
 #include "loader/epoch_run.hpp"
 #include "loader/feed.hpp"
-#include "order/most_loaded.hpp"
+#include "order/order_cost.hpp"
 
 namespace forebay {
 namespace {

@@ -24,7 +24,7 @@
 #include "loader/share_filler.hpp"
 #include "loader/share_memory.hpp"
 #include "loader/wanted_draws.hpp"
-#include "order/most_loaded.hpp"
+#include "order/order_cost.hpp"
 
 namespace forebay {
 namespace {

@@ -1,8 +1,11 @@
 // Networks that are one chain: AlexNet (Krizhevsky, 2014: the form on one device) and VGG-16
 // (Simonyan and Zisserman, 2015).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <functional>
+#include <numeric>
 #include <span>
 
 #include "forebay/error.hpp"
@@ -10,7 +13,6 @@
 
 namespace forebay::nets {
 namespace {
-
 Value conv_relu(NetBuilder& net, const std::string& name, Value in, std::uint64_t channels,
                 const Window& window) {
   return net.relu(name + ".relu", net.conv(name, in, channels, window, true));
@@ -22,8 +24,6 @@ Value classify(NetBuilder& net, Value at) {
   at = net.relu("fc7.relu", net.linear("fc7", at, 4096));
   return net.linear("fc8", at, 1000);
 }
-
-}  // namespace
 
 Net make_alexnet() {
   NetBuilder net("alexnet", 224);
@@ -57,8 +57,6 @@ Net make_vgg16() {
 // GoogLeNet (Szegedy et al., 2015) with batch normalization and without auxiliary classifiers. As
 // in torchvision, whose trained weights people know, the third branch has windows of 3x3.
 
-namespace {
-
 /// Channels of the four branches; `reduce` before the windows of 3x3.
 struct Branches {
   const char* name;
@@ -90,8 +88,6 @@ Window pool(std::uint64_t side) {
   return window;
 }
 
-}  // namespace
-
 Net make_googlenet() {
   NetBuilder net("googlenet", 224);
   Value at = net.basic("conv1", net.input(), 64, Window::square(7, 2, 3));
@@ -117,8 +113,6 @@ Net make_googlenet() {
 // Residual networks (He et al., 2016): four stages of blocks whose input is added to their output.
 // The blocks of the small ones have two convolutions of 3x3, those of the large ones 1x1, 3x3 (with
 // the stride) and 1x1.
-
-namespace {
 
 struct Shape {
   int layers;
@@ -174,8 +168,7 @@ Value stage(NetBuilder& net, int number, Value at, const Shape& shape) {
   return at;
 }
 
-}  // namespace
-
+/// 18, 34, 50, 101 or 152 layers.
 Net make_resnet(int layers) {
   for (const Shape& shape : kShapes) {
     if (shape.layers != layers) continue;
@@ -193,8 +186,6 @@ Net make_resnet(int layers) {
 
 // Inception-v3 (Szegedy et al., 2016) without its auxiliary classifier: blocks of parallel branches
 // whose larger windows are taken apart, in the end into 1x7 and 7x1, 1x3 and 3x1.
-
-namespace {
 
 constexpr Window kOne = {};
 constexpr Window kThree = {3, 3, 1, 1, 1};
@@ -269,8 +260,6 @@ Value block_e(NetBuilder& net, const std::string& name, Value in) {
   return net.concat(name + ".concat", parts);
 }
 
-}  // namespace
-
 Net make_inception3() {
   NetBuilder net("inception3", 299);
   Value at = net.basic("conv1a", net.input(), 32, kThreeStride2);
@@ -293,6 +282,69 @@ Net make_inception3() {
   at = block_e(net, "mixed7c", at);
   at = net.linear("fc", net.average("avgpool", at), 1000);
   return std::move(net).finish(at);
+}
+
+// All of them.
+
+struct Entry {
+  std::string_view name;
+  std::function<Net()> make;
+};
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all{{"resnet18", [] { return make_resnet(18); }},
+                                      {"resnet34", [] { return make_resnet(34); }},
+                                      {"resnet50", [] { return make_resnet(50); }},
+                                      {"resnet101", [] { return make_resnet(101); }},
+                                      {"resnet152", [] { return make_resnet(152); }},
+                                      {"alexnet", make_alexnet},
+                                      {"googlenet", make_googlenet},
+                                      {"inception3", make_inception3},
+                                      {"vgg16", make_vgg16}};
+  return all;
+}
+
+}  // namespace
+
+std::uint64_t Parameter::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+}
+
+std::uint64_t Net::parameters() const {
+  std::uint64_t sum = 0;
+  for (const Kernel& kernel : kernels) {
+    for (const Parameter& parameter : kernel.parameters) sum += parameter.elements();
+  }
+  return sum;
+}
+
+std::uint64_t Net::parameter_tensors() const {
+  std::uint64_t sum = 0;
+  for (const Kernel& kernel : kernels) sum += kernel.parameters.size();
+  return sum;
+}
+
+std::uint64_t Net::multiply_adds() const {
+  std::uint64_t sum = 0;
+  for (const Kernel& kernel : kernels) sum += kernel.multiply_adds;
+  return sum;
+}
+
+const std::vector<std::string_view>& net_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Entry& entry : entries()) all.push_back(entry.name);
+    return all;
+  }();
+  return names;
+}
+
+Net make_net(std::string_view name) {
+  for (const Entry& entry : entries()) {
+    if (entry.name == name) return entry.make();
+  }
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no network", name),
+              fmt::format("choose one of: {}", fmt::join(net_names(), ", ")));
 }
 
 }  // namespace forebay::nets

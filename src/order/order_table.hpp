@@ -14,7 +14,7 @@
 
 #include "forebay/epoch_order.hpp"
 #include "order/epoch_list.hpp"
-#include "order/round_plan.hpp"
+#include "order/unit_order.hpp"
 
 namespace forebay {
 

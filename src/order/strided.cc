@@ -6,7 +6,6 @@
 #include "forebay/error.hpp"
 #include "forebay/order.hpp"
 #include "order/order_limits.hpp"
-#include "order/partial_window.hpp"
 #include "order/rank_runs.hpp"
 
 namespace forebay {
@@ -56,6 +55,55 @@ void require_epochs(std::uint64_t epochs, std::uint64_t entries) {
                 fmt::format("{} epochs of {} samples are too many to count", epochs, entries),
                 fmt::format("the limit is {}", kMaxPosition / entries));
 }
+
+// What is left of a window that was left unfinished, as a map of positions; see forebay/order.hpp.
+//
+// The map is defined from begin + r * B on, grows strictly, and reaches every position that was not
+// taken. So those below a bound are always the ones before some position.
+
+/// The positions of a sound window. Methods are O(1), or O(log ranks) inside of it.
+class PartialWindowMap {
+ public:
+  explicit PartialWindowMap(const PartialWindow& window)
+      : begin_(window.begin),
+        taken_(window.iterations),
+        whole_{window.batch, window.ranks, window.coalesce, window.tail},
+        left_{window.batch, window.ranks, window.coalesce - window.iterations, window.tail} {}
+
+  /// The first position of the map.
+  std::uint64_t begin() const { return begin_ + taken_ * whole_.batch; }
+  /// From here on positions stand for themselves.
+  std::uint64_t end() const { return begin_ + whole_.length(); }
+  /// What `position`, from begin() on, stands for.
+  std::uint64_t operator()(std::uint64_t position) const {
+    if (position < begin() || position >= end()) return position;
+    const std::uint64_t index = position - begin();
+    // Left before it are the rest of lower ranks' runs; taken before it, all ranks' up to this one.
+    return begin_ + index + taken_ * whole_.share_begin(left_.rank_at(index) + 1);
+  }
+  /// How many positions from `position`, which is one of the map's, on stand for ones in a row.
+  std::uint64_t in_a_row(std::uint64_t position) const {
+    if (position >= end()) return UINT64_MAX;
+    if (position < begin()) return begin() - position;
+    const std::uint64_t index = position - begin();
+    return left_.begin(left_.rank_at(index) + 1) - index;
+  }
+  /// The first position that stands for `bound` or more; not above begin() when all do.
+  std::uint64_t first_from(std::uint64_t bound) const {
+    if (bound <= begin_ || bound >= end()) return bound;
+    const std::uint64_t index = bound - begin_;
+    const int rank = whole_.rank_at(index);
+    const std::uint64_t taken = taken_ * whole_.share(rank);
+    const std::uint64_t inside = index - whole_.begin(rank);
+    return begin() + left_.begin(rank) + (inside > taken ? inside - taken : 0);
+  }
+
+ private:
+  std::uint64_t begin_;
+  std::uint64_t taken_;  ///< iterations
+  RankRuns whole_;
+  RankRuns left_;
+};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "core/permutation.hpp"
 #include "order/order_limits.hpp"
 #include "order/order_table.hpp"
+#include "order/unit_order.hpp"
 
 namespace forebay {
 
@@ -92,16 +93,37 @@ Place WindowList::place(const DealtEpoch& dealt, int rank, std::uint64_t draw) c
   return {holder, batch * share + number - share_begin(holder)};
 }
 
-ShuffledList::ShuffledList(const OrderOptions& options, std::uint64_t epoch)
-    : WindowList(options, options.entries, epoch),
-      units_(kept_together(options), Permutation(kept_together(options).units(),
-                                                 order_key(OrderKey::units, options.seed, epoch))) {
-}
+namespace {
 
-std::uint64_t ShuffledList::plain(std::uint64_t position) const {
-  const std::uint64_t slot = units_.slot_at(position);
-  return units_.samples(slot).first + (position - units_.begin(slot));
-}
+class ShuffledList final : public WindowList {
+ public:
+  ShuffledList(const OrderOptions& options, std::uint64_t epoch)
+      : WindowList(options, options.entries, epoch),
+        units_(kept_together(options),
+               Permutation(kept_together(options).units(),
+                           order_key(OrderKey::units, options.seed, epoch))) {}
+
+ private:
+  std::uint64_t plain(std::uint64_t position) const override {
+    const std::uint64_t slot = units_.slot_at(position);
+    return units_.samples(slot).first + (position - units_.begin(slot));
+  }
+
+  UnitOrder units_;
+};
+
+class CallersList final : public WindowList {
+ public:
+  CallersList(const OrderOptions& options, std::uint64_t epoch)
+      : WindowList(options, options.ids->size(), epoch), list_(options.ids) {}
+
+ private:
+  std::uint64_t plain(std::uint64_t position) const override { return (*list_)[position]; }
+
+  SharedNumbers list_;
+};
+
+}  // namespace
 
 OrderRow shuffled_order() {
   return {

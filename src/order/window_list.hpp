@@ -9,7 +9,6 @@
 #pragma once
 
 #include "order/epoch_list.hpp"
-#include "order/unit_order.hpp"
 
 namespace forebay {
 
@@ -48,27 +47,6 @@ class WindowList : public EpochList {
   std::uint64_t reuse_;
   ReuseScope scope_;
   int ranks_per_node_;
-};
-
-class ShuffledList final : public WindowList {
- public:
-  ShuffledList(const OrderOptions& options, std::uint64_t epoch);
-
- private:
-  std::uint64_t plain(std::uint64_t position) const override;
-
-  UnitOrder units_;
-};
-
-class CallersList final : public WindowList {
- public:
-  CallersList(const OrderOptions& options, std::uint64_t epoch)
-      : WindowList(options, options.ids->size(), epoch), list_(options.ids) {}
-
- private:
-  std::uint64_t plain(std::uint64_t position) const override { return (*list_)[position]; }
-
-  SharedNumbers list_;
 };
 
 }  // namespace forebay

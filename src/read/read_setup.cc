@@ -8,7 +8,7 @@
 #include "comm/node_groups.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
-#include "order/most_loaded.hpp"
+#include "order/order_cost.hpp"
 #include "read/strategy_table.hpp"
 
 namespace forebay {

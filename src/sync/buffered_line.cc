@@ -7,8 +7,8 @@
 #include "comm/progress_thread.hpp"
 #include "core/clock.hpp"
 #include "core/combine.hpp"
+#include "core/copy_values.hpp"
 #include "sync/accelerator.hpp"
-#include "sync/transfer_copies.hpp"
 
 namespace forebay {
 namespace {
@@ -18,6 +18,116 @@ constexpr std::chrono::microseconds kRestOfOthers{50};
 
 /// Pieces end between two elements.
 constexpr std::uint64_t kLargestElement = 8;
+
+// What of a transfer lies where in a buffer, and how it gets there and back.
+//
+//   tensors   | conv1 | conv2        | fc        |
+//   transfer  [ ..................................... )
+//   buffer              [ first ........ )               a piece, when the transfer is longer
+//
+// Parts of a transfer without a request go in as neutral elements, and nowhere else.
+
+/// Calls `visit` for each part of which [first, first + bytes) of the transfer has a share, with
+/// the share's place in the part, its place after `first`, and its length.
+template <typename Visit>
+void for_each_share(const Transfer& transfer, std::uint64_t first, std::uint64_t bytes,
+                    Visit visit) {
+  std::uint64_t begin = 0;
+  for (const auto& part : transfer.parts) {
+    const std::uint64_t end = begin + part.elements * size_of(transfer.type);
+    const std::uint64_t from = std::max(begin, first);
+    const std::uint64_t to = std::min(end, first + bytes);
+    if (from < to) visit(part, from - begin, from - first, to - from);
+    begin = end;
+  }
+}
+
+/// As for_each_share(), with the requests on the device only.
+template <typename Visit>
+void for_each_device_share(const Transfer& transfer, std::uint64_t first, std::uint64_t bytes,
+                           Visit visit) {
+  for_each_share(transfer, first, bytes,
+                 [&](const TransferPart& part, auto in_part, auto after_first, auto length) {
+                   if (part.request == nullptr || !part.request->on_device()) return;
+                   visit(*part.request, in_part, after_first, length);
+                 });
+}
+
+/// Of all parts; of one block of an allgather.
+std::uint64_t bytes_of(const Transfer& transfer) {
+  if (transfer.operation == SyncOperation::barrier) return 0;
+  if (transfer.operation == SyncOperation::allgather) {
+    const auto rows = transfer.rows.empty() ? 0 : std::ranges::max(transfer.rows);
+    return rows * transfer.bytes_of_row;
+  }
+  std::uint64_t elements = 0;
+  for (const auto& part : transfer.parts) elements += part.elements;
+  return elements * size_of(transfer.type);
+}
+
+/// The bytes from `first` on of what is summed or broadcast, as many as there is `room`. Tensors on
+/// a device are given to `sum`, which may be null where there are none.
+void copy_in(const Transfer& transfer, std::uint64_t first, std::span<std::byte> room,
+             Summation* sum) {
+  for_each_share(transfer, first, room.size(),
+                 [&](const TransferPart& part, auto from, auto to, auto bytes) {
+                   const auto there = room.subspan(to, bytes);
+                   if (part.request == nullptr) {
+                     fill_neutral(transfer.type, combination_of(transfer.reduction), there);
+                     return;
+                   }
+                   const auto numbers = part.request->in.subspan(from, bytes);
+                   if (part.request->on_device()) {
+                     sum->put(to, numbers, *part.request->ready);
+                   } else {
+                     copy_values(numbers, there);
+                   }
+                 });
+}
+
+/// This rank's block of an allgather.
+void copy_block_in(const Transfer& transfer, std::uint64_t first, std::span<std::byte> room) {
+  const auto& request = transfer.parts.front().request;
+  if (request == nullptr || request->in.size() <= first) return;
+  const auto bytes = std::min<std::uint64_t>(request->in.size() - first, room.size());
+  copy_values(request->in.subspan(first, bytes), room);
+}
+
+/// `numbers` of the transfer from `first` on, to the tensors on the host; what lies on the device
+/// stays. Divided by `divisor`, where it is not 1.
+void copy_out(const Transfer& transfer, std::uint64_t first, std::span<const std::byte> numbers,
+              std::uint64_t divisor) {
+  for_each_share(transfer, first, numbers.size(),
+                 [&](const TransferPart& part, auto to, auto from, auto bytes) {
+                   if (part.request == nullptr || part.request->on_device()) return;
+                   const auto out = part.request->out.subspan(to, bytes);
+                   copy_values(numbers.subspan(from, bytes), out);
+                   if (divisor != 1) divide(transfer.type, out, divisor);
+                 });
+}
+
+/// Blocks of all ranks, `bytes` of each rank's rows from `first` on, into the handle.
+void spread_blocks(const Transfer& transfer, std::uint64_t first, std::uint64_t bytes,
+                   std::span<const std::byte> blocks) {
+  const auto& request = transfer.parts.front().request;
+  if (request == nullptr) return;
+  auto& state = *request->state;
+  if (first == 0) {
+    state.gathered_rows = 0;
+    for (const auto rows : transfer.rows) state.gathered_rows += rows;
+    state.gathered.resize(state.gathered_rows * transfer.bytes_of_row);
+  }
+  std::uint64_t begin = 0;
+  for (std::size_t rank = 0; rank < transfer.rows.size(); ++rank) {
+    const std::uint64_t length = transfer.rows[rank] * transfer.bytes_of_row;
+    if (length > first) {
+      const auto count = std::min(length - first, bytes);
+      copy_values(blocks.subspan(rank * bytes, count),
+                  std::span(state.gathered).subspan(begin + first, count));
+    }
+    begin += length;
+  }
+}
 
 }  // namespace
 

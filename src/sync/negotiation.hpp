@@ -188,4 +188,8 @@ class Negotiation final : public Agreement {
   std::int64_t next_stall_look_ns_ = 0;
 };
 
+/// Transfers in the order of a plan, and a negotiation where there is none: see topo.cc.
+/// Collective.
+std::unique_ptr<Agreement> agree_by_plans(const AgreementContext& context);
+
 }  // namespace forebay

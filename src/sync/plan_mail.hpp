@@ -12,14 +12,20 @@
 // dropped.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "comm/messages.hpp"
 #include "forebay/communicator.hpp"
+#include "forebay/error.hpp"
 #include "forebay/sync.hpp"
 #include "sync/plan_run.hpp"
 
@@ -38,19 +44,68 @@ struct Letter {
 class PlanMail {
  public:
   /// Collective: takes a part of `comm` for itself.
-  PlanMail(Communicator& comm, SyncStatistics& statistics);
+  PlanMail(Communicator& comm, SyncStatistics& statistics)
+      : comm_(comm.split(0, comm.rank())), statistics_(statistics) {
+    comm_->carry_messages();
+  }
 
   int rank() const { return comm_->rank(); }
   int ranks() const { return comm_->size(); }
 
   /// Also to oneself.
-  void send(int to, LetterKind kind, std::uint64_t epoch, std::span<const std::byte> content);
-  void send_all(LetterKind kind, std::uint64_t epoch, std::span<const std::byte> content);
+  void send(int to, LetterKind kind, std::uint64_t epoch, std::span<const std::byte> content) {
+    if (to == rank()) {
+      letters_.push_back({to, kind, epoch, {content.begin(), content.end()}});
+      return;
+    }
+    MessageWriter writer;
+    writer.number(kind);
+    writer.number(epoch);
+    std::vector<std::byte> message = writer.take();
+    message.insert(message.end(), content.begin(), content.end());
+    comm_->send(to, message);
+    ++statistics_.negotiations;
+  }
+
+  void send_all(LetterKind kind, std::uint64_t epoch, std::span<const std::byte> content) {
+    for (int to = 0; to < ranks(); ++to) send(to, kind, epoch, content);
+  }
   /// What has come for this epoch. Throws usage for a rank that leaves a plan which this one has
   /// exchanged for another.
-  std::vector<Letter> receive(std::uint64_t epoch);
+  std::vector<Letter> receive(std::uint64_t epoch) {
+    for (int from = 0; from < ranks(); ++from) {
+      if (from == rank()) continue;
+      while (const auto message = comm_->try_receive(from))
+        letters_.push_back(open(from, *message));
+    }
+    std::vector<Letter> now;
+    std::deque<Letter> later;
+    for (Letter& letter : letters_) {
+      if (letter.epoch == epoch) {
+        now.push_back(std::move(letter));
+      } else if (letter.epoch > epoch) {
+        later.push_back(std::move(letter));
+      } else if (letter.kind == LetterKind::leave) {
+        throw Error(ErrorKind::usage,
+                    fmt::format("rank {} started tensors while another graph was taken into use",
+                                letter.from),
+                    "start nothing during use_graph()");
+      }
+    }
+    letters_ = std::move(later);
+    return now;
+  }
 
  private:
+  static Letter open(int from, const std::vector<std::byte>& message) {
+    constexpr std::size_t kHead = sizeof(LetterKind) + sizeof(std::uint64_t);
+    MessageReader reader(message);
+    Letter letter{.from = from, .kind = reader.number<LetterKind>()};
+    letter.epoch = reader.number<std::uint64_t>();
+    letter.content.assign(message.begin() + kHead, message.end());
+    return letter;
+  }
+
   std::shared_ptr<Communicator> comm_;
   SyncStatistics& statistics_;
   std::deque<Letter> letters_;
@@ -75,17 +130,59 @@ class PlanExit {
  public:
   /// Holds the line. `first`: the line's number of issue 0, if there was one.
   PlanExit(PlanMail& mail, std::uint64_t epoch, PlanRun& run, TransferLine& line,
-           TransferLine::Number first, bool is_fallback);
+           TransferLine::Number first, bool is_fallback)
+      : mail_(mail), epoch_(epoch), run_(run), line_(line), first_(first) {
+    line_.hold();
+    MessageWriter writer;
+    writer.number(run_.issued());
+    writer.number(is_fallback);
+    mail_.send_all(LetterKind::leave, epoch_, writer.bytes());
+  }
 
   /// leave and neutral.
-  void take(const Letter& letter);
+  void take(const Letter& letter) {
+    MessageReader reader(letter.content);
+    if (letter.kind == LetterKind::leave) {
+      most_ = std::max(most_, reader.number<std::uint64_t>());
+      is_fallback_ = reader.number<bool>() || is_fallback_;
+      ++left_;
+    } else if (letter.kind == LetterKind::neutral) {
+      for (const std::uint64_t issue : reader.numbers()) neutral_.insert(issue);
+      ++told_;
+    }
+  }
+
   /// Does what can be done now. When it is over: requests that were issued and not handed out.
-  std::optional<std::vector<std::shared_ptr<Request>>> step();
+  std::optional<std::vector<std::shared_ptr<Request>>> step() {
+    if (left_ < static_cast<std::size_t>(mail_.ranks())) return {};
+    if (!caught_up_) catch_up();
+    if (!all_told() || (most_ > 0 && line_.complete() < first_ + most_)) return {};
+    std::vector<TransferLine::Number> without;
+    for (const std::uint64_t issue : neutral_) without.push_back(first_ + issue);
+    return line_.release(without);
+  }
+
   /// Whether any rank leaves because the plan does not fit, and not to join or to close.
   bool is_fallback() const { return is_fallback_; }
 
  private:
-  void catch_up();
+  void catch_up() {
+    std::vector<std::uint64_t> neutral;
+    while (run_.issued() < most_) {
+      const std::uint64_t issue = run_.issued();
+      auto transfer = run_.ready() ? run_.issue() : std::nullopt;
+      if (!transfer) {
+        transfer = run_.issue_neutral();
+        neutral.push_back(issue);
+      }
+      first_ = line_.start(std::move(*transfer)) - issue;
+    }
+    caught_up_ = true;
+    MessageWriter writer;
+    writer.numbers(neutral);
+    mail_.send_all(LetterKind::neutral, epoch_, writer.bytes());
+  }
+
   bool all_told() const { return told_ == static_cast<std::size_t>(mail_.ranks()); }
 
   PlanMail& mail_;

@@ -7,6 +7,7 @@
 // Equal, because all ranks change it only by what all have agreed on, in that order.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -31,18 +32,51 @@ class ResponseCache {
 
   /// One more than the largest slot in use.
   std::size_t slots() const { return signatures_.size(); }
-  std::optional<Slot> find(const std::string& name) const;
+  std::optional<Slot> find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return std::nullopt;
+    return found->second;
+  }
+
   /// Empty where the slot is.
   const std::optional<Signature>& at(Slot slot) const { return signatures_[slot]; }
 
   /// Puts it in as the youngest; tells whether another one had to go.
-  bool put(const Signature& signature);
+  bool put(const Signature& signature) {
+    if (capacity_ == 0) return false;
+    const auto& name = signature.tensor.name;
+    if (const auto slot = find(name)) {
+      signatures_[*slot] = signature;
+      touch(*slot);
+      return false;
+    }
+    const bool full = by_name_.size() == capacity_;
+    if (full) erase(ages_.back());
+    const Slot slot = take_slot();
+    signatures_[slot] = signature;
+    places_[slot] = ages_.insert(ages_.begin(), slot);
+    by_name_[name] = slot;
+    return full;
+  }
+
   /// Makes it the youngest.
-  void touch(Slot slot);
-  void erase(Slot slot);
+  void touch(Slot slot) { ages_.splice(ages_.begin(), ages_, places_[slot]); }
+  void erase(Slot slot) {
+    by_name_.erase(signatures_[slot]->tensor.name);
+    ages_.erase(places_[slot]);
+    signatures_[slot].reset();
+  }
 
  private:
-  Slot take_slot();
+  Slot take_slot() {
+    if (by_name_.size() < signatures_.size()) {
+      const auto empty = std::ranges::find_if(signatures_, [](const auto& one) { return !one; });
+      return static_cast<Slot>(empty - signatures_.begin());
+    }
+    signatures_.emplace_back();
+    places_.emplace_back();
+    return signatures_.size() - 1;
+  }
 
   std::size_t capacity_;
   std::vector<std::optional<Signature>> signatures_;

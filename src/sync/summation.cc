@@ -3,24 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "comm/nonblocking.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
 #include "sync/accelerator.hpp"
-#include "sync/device_sum.hpp"
-#include "sync/two_level_sum.hpp"
 
 namespace forebay {
 namespace {
-
-// So that every slot can start with a huge page.
-constexpr std::size_t kSlotAlignment = std::size_t{2} << 20;
-
-std::size_t round_up(std::size_t bytes, std::size_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 struct Nodes {
   bool several = false;
@@ -71,37 +61,6 @@ void Summation::put(std::size_t, std::span<const std::byte>, const DeviceMoment&
 
 void Summation::take(std::size_t, std::span<std::byte>) { refuse_device_memory(); }
 
-/// What the ranks of a node share, all lanes together.
-struct Summations::Shared {
-  Shared(Communicator& node, std::size_t lanes, std::size_t largest)
-      : ranks(static_cast<std::size_t>(node.size())),
-        slot_bytes(round_up(largest, kSlotAlignment)),
-        first_slot(round_up(lanes * ranks * sizeof(NodeLane::Flags), kSlotAlignment)),
-        memory(node.share(first_slot + lanes * ranks * slot_bytes, SharedMemoryKind::posix)) {
-    collectively(node, [&] {
-      if (node.rank() != 0) return;
-      const std::size_t bytes = lanes * ranks * sizeof(NodeLane::Flags);
-      memory->reserve(0, bytes);
-      for (std::size_t i = 0; i < lanes * ranks; ++i) new (flags() + i) NodeLane::Flags{};
-    });
-  }
-
-  NodeLane::Flags* flags() const {
-    return reinterpret_cast<NodeLane::Flags*>(memory->bytes().data());
-  }
-  NodeLane lane(std::size_t index) const {
-    return {.flags = {flags() + index * ranks, ranks},
-            .memory = memory.get(),
-            .numbers = first_slot + index * ranks * slot_bytes,
-            .slot_bytes = slot_bytes};
-  }
-
-  std::size_t ranks;
-  std::size_t slot_bytes;
-  std::size_t first_slot;
-  std::unique_ptr<SharedMemory> memory;
-};
-
 Summations::Summations(Communicator& comm, const SummationOptions& options) : options_(options) {
   require_possible(options_);
   const auto node = comm.split_by_node();
@@ -124,8 +83,6 @@ Summations::Summations(Communicator& comm, const SummationOptions& options) : op
                                                  : ", one rank a node");
 }
 
-Summations::~Summations() = default;
-
 void Summations::make_flat_lanes(Communicator& comm) {
   for (unsigned lane = 0; lane < options_.lanes; ++lane) {
     lanes_.push_back(flat_sum(comm, options_.algorithm, options_.wire));
@@ -134,29 +91,17 @@ void Summations::make_flat_lanes(Communicator& comm) {
 
 void Summations::make_device_lanes(Communicator& comm) {
   if (!options_.accelerator) options_.accelerator = open_nccl(comm, options_.device);
-  const auto turns = std::make_shared<DeviceTurns>();
-  collectively(comm, [&] {
-    for (unsigned lane = 0; lane < options_.lanes; ++lane) {
-      lanes_.push_back(std::make_unique<DeviceSum>(options_.accelerator, turns, options_.largest));
-    }
-  });
+  collectively(
+      comm, [&] { lanes_ = device_sums(options_.accelerator, options_.lanes, options_.largest); });
   explanation_ = fmt::format("sums on {}", options_.accelerator->describe());
 }
 
 void Summations::make_two_level_lanes(Communicator& comm, Communicator& node) {
   const Nodes nodes = nodes_of(comm, node);
-  const auto rank = static_cast<std::size_t>(node.rank());
   std::shared_ptr<Communicator> column;
   if (nodes.several) column = comm.split(node.rank(), comm.rank());
-  shared_ = std::make_unique<Shared>(node, options_.lanes, options_.largest);
-  for (unsigned lane = 0; lane < options_.lanes; ++lane) {
-    std::unique_ptr<Summation> over_nodes;
-    if (column && rank < nodes.smallest) {
-      over_nodes = flat_sum(*column, SyncAlgorithm::direct, options_.wire);
-    }
-    lanes_.push_back(std::make_unique<TwoLevelSum>(shared_->lane(lane), rank, nodes.smallest,
-                                                   nodes.several, std::move(over_nodes)));
-  }
+  lanes_ = two_level_sums(node, options_.lanes, options_.largest, nodes.smallest, nodes.several,
+                          [&] { return flat_sum(*column, SyncAlgorithm::direct, options_.wire); });
 }
 
 std::size_t Summations::wire_bytes(TensorType type, std::size_t bytes) const {

@@ -9,7 +9,7 @@
 //   mpi         MPI_Iallreduce of the whole buffer
 //   direct      each rank gets one block of all ranks' buffers (MPI_Ialltoall), adds them up in the
 //               order of ranks, and gives the sums to all (MPI_Iallgather)
-//   nccl        NCCL's sum on the devices of the ranks: see device_sum.hpp
+//   nccl        NCCL's sum on the devices of the ranks: see device_sum.cc
 //   two_level   the ranks of a node put their numbers into memory that they share, and each adds up
 //               one slice of them; between nodes, slice i of every node is summed by its rank i;
 //               all read the result where it lies
@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +43,8 @@ inline constexpr std::uint64_t kUsualFusion = std::uint64_t{64} << 20;
 
 std::string_view to_string(WireFormat wire);
 std::string_view to_string(SyncAlgorithm algorithm);
+/// Throws usage, on all ranks, for what makes no sense or differs between ranks. Collective.
+void check_options(Communicator& comm, const SyncOptions& options);
 
 class Accelerator;
 class DeviceMoment;
@@ -109,6 +112,18 @@ std::unique_ptr<Summation> mpi_sum(std::unique_ptr<NonblockingCollectives> comm)
 /// Small buffers go to all ranks as they are (all_gather), and each adds up the whole.
 std::unique_ptr<Summation> direct_sum(std::unique_ptr<NonblockingCollectives> comm);
 
+// The lanes of a rank.
+
+/// On the device of `accelerator`. Throws io or communication where it has no room for them.
+std::vector<std::unique_ptr<Summation>> device_sums(const std::shared_ptr<Accelerator>& accelerator,
+                                                    std::size_t lanes, std::size_t largest);
+/// In memory that the ranks of `node` share. `columns`: how many ranks of each node add up slices;
+/// where there are `several_nodes`, they sum them with `over_nodes` of their column, one a lane.
+/// Collective over `node`.
+std::vector<std::unique_ptr<Summation>> two_level_sums(
+    Communicator& node, std::size_t lanes, std::size_t largest, std::size_t columns,
+    bool several_nodes, const std::function<std::unique_ptr<Summation>()>& over_nodes);
+
 // Numbers that move between ranks as 16 bits.
 
 /// What numbers of `type` are on the wire: only float32 and float64 become shorter.
@@ -135,7 +150,6 @@ class Summations {
   Summations(Communicator& comm, const SummationOptions& options);
   Summations(const Summations&) = delete;
   Summations& operator=(const Summations&) = delete;
-  ~Summations();
 
   std::size_t lanes() const { return lanes_.size(); }
   Summation& lane(std::size_t index) { return *lanes_[index]; }
@@ -150,15 +164,12 @@ class Summations {
   std::string explain() const { return explanation_; }
 
  private:
-  struct Shared;
-
   void make_flat_lanes(Communicator& comm);
   void make_device_lanes(Communicator& comm);
   void make_two_level_lanes(Communicator& comm, Communicator& node);
 
   SummationOptions options_;
   std::string explanation_;
-  std::unique_ptr<Shared> shared_;  ///< outlives the lanes
   std::vector<std::unique_ptr<Summation>> lanes_;
 };
 

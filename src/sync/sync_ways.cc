@@ -9,10 +9,8 @@
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync_agreement.hpp"
-#include "sync/engine.hpp"
 #include "sync/negotiation.hpp"
 #include "sync/summation.hpp"
-#include "sync/topo.hpp"
 
 namespace forebay {
 namespace {
@@ -23,10 +21,6 @@ constexpr std::string_view kWithoutAName = "negotiate";  // what `scp` alone goe
 template <CycleKind kind>
 std::unique_ptr<Agreement> negotiation(const AgreementContext& context) {
   return std::make_unique<Negotiation>(context, kind);
-}
-
-std::unique_ptr<Agreement> topo(const AgreementContext& context) {
-  return std::make_unique<Topo>(context);
 }
 
 }  // namespace
@@ -45,7 +39,7 @@ std::vector<SyncWay> sync_ways() {
           {.name = "topo",
            .help = "during it; in an order that the network's graph or the first step gives, with "
                    "nothing to compare",
-           .agree = topo,
+           .agree = agree_by_plans,
            .takes_graph = true,
            .lanes = 2},
           {.name = "servers",

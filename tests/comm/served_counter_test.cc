@@ -1,16 +1,14 @@
 // The counter that works by messages alone, on ranks as threads.
-#include "comm/served_counter.hpp"
-
 #include <gtest/gtest.h>
 
+#include "comm/messages.hpp"
 #include "tests/support/communicator_contract.hpp"
 
 namespace forebay {
 namespace {
 
 std::unique_ptr<SharedCounter> served_counter(Communicator& comm) {
-  return std::make_unique<ServedCounter>(comm.split(0, comm.rank()), std::chrono::seconds(60),
-                                         "for a test");
+  return served_counter(comm.split(0, comm.rank()), std::chrono::seconds(60), "for a test");
 }
 
 TEST(ServedCounter, GivesEachNumberOnce) {
@@ -50,9 +48,10 @@ TEST(ServedCounter, AddsAlsoWhatNobodyWaitsFor) {
 
 TEST(ServedCounter, DoesNotWaitForEverForAnAnswer) {
   run_ranks(2, 0, [](const auto& comm) {
-    ServedCounter counter(comm->split(0, comm->rank()), std::chrono::milliseconds(30), "");
+    const auto counter =
+        served_counter(comm->split(0, comm->rank()), std::chrono::milliseconds(30), "");
     if (comm->rank() == 1) {
-      EXPECT_THROW(counter.fetch_add(1, {}), Error);
+      EXPECT_THROW(counter->fetch_add(1, {}), Error);
     }
     comm->barrier();
   });

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "forebay/epoch_order.hpp"
-#include "order/most_loaded.hpp"
+#include "order/order_cost.hpp"
 #include "tests/order/order_cases.hpp"
 #include "tests/support/scale.hpp"
 

@@ -1,6 +1,4 @@
 // Sums on devices, without one: what moves when, and from where to where.
-#include "sync/device_sum.hpp"
-
 #include <gtest/gtest.h>
 
 #include "sync/buffered_line.hpp"

@@ -1,18 +1,41 @@
-#include "sync/servers/parameter_server.hpp"
-
+// What is behind ParameterServer.
+//
+//   training thread   push -> mail ... pull <- newest parameters
+//   progress thread   poll(): failure of others; letters -> proxies, server, newest parameters
+//
+// Whatever fails, fails in poll(), or is found there: see failure_board.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "comm/failure_board.hpp"
 #include "comm/messages.hpp"
 #include "comm/node_groups.hpp"
+#include "comm/progress_thread.hpp"
 #include "comm/values.hpp"
+#include "comm/waiting.hpp"
 #include "core/clock.hpp"
+#include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "core/names.hpp"
 #include "core/placement.hpp"
+#include "forebay/error.hpp"
+#include "forebay/parameter_server.hpp"
+#include "forebay/placement.hpp"
+#include "sync/servers/server.hpp"
+#include "sync/servers/server_tree.hpp"
 
 namespace forebay {
 namespace {
@@ -21,6 +44,9 @@ using std::chrono::milliseconds;
 
 /// How often a waiting worker looks at its interrupt.
 constexpr milliseconds kInterrupts{100};
+
+constexpr Name<ProxyLevel> kLevels[] = {
+    {"none", ProxyLevel::none}, {"node", ProxyLevel::node}, {"numa", ProxyLevel::numa}};
 
 void check_options(const Communicator& comm, const ParameterServerOptions& options,
                    std::size_t numbers) {
@@ -51,6 +77,99 @@ std::string settings(const ParameterServerOptions& options, std::size_t paramete
                      told);
 }
 
+// What has come down to a worker: the newest of each shard, put together.
+
+/// Thread-safe: the progress thread puts in, the training thread takes out.
+class NewestParameters {
+ public:
+  NewestParameters(std::span<const ParameterShard> shards, std::span<const float> parameters,
+                   std::span<const float> told)
+      : parameters_(parameters.begin(), parameters.end()), told_(told.begin(), told.end()) {
+    for (const ParameterShard& shard : shards) shards_.push_back({.where = shard});
+  }
+
+  /// Takes parameters in. Throws communication for those of an unknown shard or another length.
+  void take(const ServerLetter& letter) {
+    const LetterHead& head = letter.head();
+    const std::lock_guard lock(mutex_);
+    if (head.shard >= shards_.size()) {
+      throw Error(ErrorKind::communication, "a message of another rank has parameters of no shard",
+                  "start all ranks with the same version of Forebay");
+    }
+    Shard& shard = shards_[head.shard];
+    require_length(letter, shard.where.count + told_.size());
+    const std::span<const float> numbers = letter.numbers();
+    copy_values(numbers.first(shard.where.count),
+                std::span(parameters_).subspan(shard.where.first));
+    if (head.shard == 0) copy_values(numbers.subspan(shard.where.count), told_);
+    shard.version = head.clock;
+    if (head.kind == ServerLetterKind::last) ++last_;
+    changed_.notify_all();
+  }
+
+  void fail(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error;
+    changed_.notify_all();
+  }
+
+  void check() const {
+    const std::lock_guard lock(mutex_);
+    if (failure_) throw Error(*failure_);
+  }
+
+  /// The version that all shards have.
+  std::uint64_t version() const {
+    const std::lock_guard lock(mutex_);
+    return lowest();
+  }
+
+  /// Waits until version() is `version` or more; false after `limit`. Throws what failed.
+  bool wait_for(std::uint64_t version, std::chrono::milliseconds limit) const {
+    std::unique_lock lock(mutex_);
+    const bool there =
+        changed_.wait_for(lock, limit, [&] { return failure_ || lowest() >= version; });
+    if (failure_) throw Error(*failure_);
+    return there;
+  }
+
+  /// The same until all shards have come for the last time; then `clock` is where clocks go on.
+  bool wait_for_last(std::chrono::milliseconds limit, std::uint64_t& clock) {
+    std::unique_lock lock(mutex_);
+    const bool there =
+        changed_.wait_for(lock, limit, [&] { return failure_ || last_ == shards_.size(); });
+    if (failure_) throw Error(*failure_);
+    if (!there) return false;
+    last_ = 0;
+    clock = lowest();
+    return true;
+  }
+
+  /// Copies them out; returns their version.
+  std::uint64_t copy(std::span<float> parameters, std::span<float> told) const {
+    const std::lock_guard lock(mutex_);
+    copy_values(parameters_, parameters);
+    copy_values(told_, told);
+    return lowest();
+  }
+
+ private:
+  struct Shard {
+    ParameterShard where;
+    std::uint64_t version = 0;
+  };
+
+  std::uint64_t lowest() const { return std::ranges::min(shards_, {}, &Shard::version).version; }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<Shard> shards_;
+  std::vector<float> parameters_;
+  std::vector<float> told_;  ///< by the first server
+  std::size_t last_ = 0;     ///< shards that have come for the last time
+  std::optional<Error> failure_;
+};
+
 std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLevel level) {
   const std::vector<int> nodes = find_nodes(comm, node).first;
   const auto domains =
@@ -62,234 +181,262 @@ std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLe
 
 }  // namespace
 
-ParameterServer::Implementation::Implementation(const std::shared_ptr<Communicator>& comm,
-                                                std::span<float> parameters, std::span<float> told,
-                                                UpdateRule rule, ParameterServerOptions options)
-    : options_(std::move(options)), parameters_(parameters.size()), told_(told.size()) {
-  collectively(*comm, [&] { check_options(*comm, options_, parameters_ + told_); });
-  require_agreement(*comm, settings(options_, parameters_, told_), "the parameter servers");
-  comm_ = comm->split(0, comm->rank());
-  const auto node = comm_->split_by_node();
-  failure_.emplace(comm_, node);
-  comm_->broadcast(std::as_writable_bytes(parameters), 0);
-  comm_->broadcast(std::as_writable_bytes(told), 0);
-  const int rank = comm_->rank();
-  tree_ = std::make_unique<ServerTree>(places_of(*comm_, *node, options_.proxies), options_.proxies,
-                                       options_.servers, parameters_);
-  mail_ = std::make_unique<ServerMail>(comm_->split(0, rank), *tree_);
-  newest_ = std::make_unique<NewestParameters>(tree_->shards(), parameters, told);
-  const Links worker = *tree_->links({rank, Station::worker});
-  upstream_ = std::make_unique<Upstream>(*mail_, *tree_, Station::worker, worker.parent);
-  for (const Station station : {Station::domain, Station::node}) {
-    if (const auto links = tree_->links({rank, station})) {
-      proxies_.try_emplace(station, station, *links, parameters_, told_, *mail_, *tree_);
+class ParameterServer::Implementation {
+ public:
+  /// Collective.
+  Implementation(const std::shared_ptr<Communicator>& comm, std::span<float> parameters,
+                 std::span<float> told, UpdateRule rule, ParameterServerOptions options)
+      : options_(std::move(options)), parameters_(parameters.size()), told_(told.size()) {
+    collectively(*comm, [&] { check_options(*comm, options_, parameters_ + told_); });
+    require_agreement(*comm, settings(options_, parameters_, told_), "the parameter servers");
+    comm_ = comm->split(0, comm->rank());
+    const auto node = comm_->split_by_node();
+    failure_.emplace(comm_, node);
+    comm_->broadcast(std::as_writable_bytes(parameters), 0);
+    comm_->broadcast(std::as_writable_bytes(told), 0);
+    const int rank = comm_->rank();
+    tree_ = std::make_unique<ServerTree>(places_of(*comm_, *node, options_.proxies),
+                                         options_.proxies, options_.servers, parameters_);
+    mail_ = std::make_unique<ServerMail>(comm_->split(0, rank), *tree_);
+    newest_ = std::make_unique<NewestParameters>(tree_->shards(), parameters, told);
+    const Links worker = *tree_->links({rank, Station::worker});
+    upstream_ = std::make_unique<Upstream>(*mail_, *tree_, Station::worker, worker.parent);
+    for (const Station station : {Station::domain, Station::node}) {
+      if (const auto links = tree_->links({rank, station})) {
+        proxies_.try_emplace(station, station, *links, parameters_, told_, *mail_, *tree_);
+      }
     }
-  }
-  if (const auto number = tree_->shard_of(rank)) {
-    const ParameterShard& shard = tree_->shards()[*number];
-    const auto mine = parameters.subspan(shard.first, shard.count);
-    server_.emplace(shard, *number, *tree_->links({rank, Station::server}),
-                    std::vector<float>(mine.begin(), mine.end()),
-                    std::vector<float>(told.begin(), told.end()), std::move(rule),
-                    options_.staleness, *mail_);
-  }
-  cores_ = plan_cores(*comm_, options_.placement);
-  thread_ = progress_thread(Placement::of(cores_, Component::progress));
-  registration_ = thread_->add([this] { return poll(); });
-}
-
-ParameterServer::Implementation::~Implementation() {
-  try {
-    if (!closed_ && failure_->unwinding()) {
-      fail(Error(ErrorKind::communication, "a rank has ended its training by an error",
-                 "look for the error of that rank"));
+    if (const auto number = tree_->shard_of(rank)) {
+      const ParameterShard& shard = tree_->shards()[*number];
+      const auto mine = parameters.subspan(shard.first, shard.count);
+      server_.emplace(shard, *number, *tree_->links({rank, Station::server}),
+                      std::vector<float>(mine.begin(), mine.end()),
+                      std::vector<float>(told.begin(), told.end()), std::move(rule),
+                      options_.staleness, *mail_);
     }
-    close();
-  } catch (const std::exception& error) {
-    log(LogLevel::debug, "parameter servers ended: {}", error.what());
+    cores_ = plan_cores(*comm_, options_.placement);
+    thread_ = progress_thread(Placement::of(cores_, Component::progress));
+    registration_ = thread_->add([this] { return poll(); });
   }
-  registration_ = {};
-}
 
-ProgressThread::Rest ParameterServer::Implementation::poll() {
-  // After a second without a letter nobody is in a hurry.
-  constexpr std::int64_t kQuietNs = 1'000'000'000;
-  constexpr ProgressThread::Rest kQuietRest{2'000};
-  if (ended_) return ProgressThread::kAnyRest;
-  ProgressThread::Rest rest{};
-  const auto failure = failure_->turn("a parameter server failed", [&] {
-    const std::int64_t look = now_ns();
-    const bool moved = read_mail();
-    if (stirred_.exchange(false) || moved) pace_.begin();
-    rest = pace_.rest_after(look);
-  });
-  if (failure) {
-    ended_ = true;
-    newest_->fail(*failure);
-    return ProgressThread::kAnyRest;
-  }
-  return pace_.quiet_ns() > kQuietNs ? kQuietRest : rest;
-}
-
-// Others use the thread too: some letters a turn.
-bool ParameterServer::Implementation::read_mail() {
-  constexpr int kMost = 16;
-  int letters = 0;
-  while (letters < kMost) {
-    auto letter = mail_->receive();
-    if (!letter) break;
-    deliver(std::move(*letter));
-    ++letters;
-  }
-  return letters > 0;
-}
-
-void ParameterServer::Implementation::deliver(ServerLetter letter) {
-  const Station to = letter.head().to;
-  if (to == Station::worker) return newest_->take(letter);
-  if (to == Station::server && server_) {
-    server_->take(std::move(letter));
-    updates_ = server_->updates();
-    return;
-  }
-  const auto proxy = proxies_.find(to);
-  if (proxy == proxies_.end()) {
-    throw Error(
-        ErrorKind::communication,
-        fmt::format("rank {} sent a message for which there is nobody here", letter.from().rank),
-        "start all ranks with the same version of Forebay");
-  }
-  proxy->second.take(std::move(letter));
-}
-
-void ParameterServer::Implementation::stir() {
-  stirred_ = true;
-  registration_.wake();
-}
-
-void ParameterServer::Implementation::require_lengths(std::size_t parameters,
-                                                      std::size_t told) const {
-  if (closed_) {
-    throw Error(ErrorKind::usage, "parameter servers are used after close()", "close them last");
-  }
-  if (parameters == parameters_ && told == told_) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{} and {} numbers for parameter servers of {} and {}", parameters, told,
-                          parameters_, told_),
-              "give as many as at the beginning");
-}
-
-void ParameterServer::Implementation::push(std::span<const float> gradients,
-                                           std::span<const float> added) {
-  require_lengths(gradients.size(), added.size());
-  check();
-  upstream_->push(clock_, gradients, added);
-  ++clock_;
-  ++counting_.pushes;
-  stir();
-}
-
-std::uint64_t ParameterServer::Implementation::pull(std::span<float> parameters,
-                                                    std::span<float> told) {
-  require_lengths(parameters.size(), told.size());
-  check();
-  const std::uint64_t needed = clock_ - std::min(clock_, options_.staleness);
-  if (newest_->version() < needed) {
-    ++counting_.waits;
-    // With staleness 0 a push is answered with the very version that is needed.
-    if (options_.staleness > 0) {
-      ++counting_.requests;
-      upstream_->want(needed);
+  ~Implementation() {
+    try {
+      if (!closed_ && failure_->unwinding()) {
+        fail(Error(ErrorKind::communication, "a rank has ended its training by an error",
+                   "look for the error of that rank"));
+      }
+      close();
+    } catch (const std::exception& error) {
+      log(LogLevel::debug, "parameter servers ended: {}", error.what());
     }
-    stir();
-    wait(needed, false);
+    registration_ = {};
   }
-  return newest_->copy(parameters, told);
-}
 
-void ParameterServer::Implementation::flush(std::span<float> parameters, std::span<float> told) {
-  require_lengths(parameters.size(), told.size());
-  check();
-  upstream_->leave();
-  stir();
-  wait(0, true);
-  newest_->copy(parameters, told);
-}
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
 
-void ParameterServer::Implementation::wait(std::uint64_t version, bool last) {
-  const Stopwatch watch(counting_.wait_seconds);
-  const auto deadline = std::chrono::steady_clock::now() + options_.patience;
-  while (!(last ? newest_->wait_for_last(kInterrupts, clock_)
-                : newest_->wait_for(version, kInterrupts))) {
-    if (options_.interrupt) options_.interrupt();
-    if (std::chrono::steady_clock::now() < deadline) continue;
-    const auto seconds = std::chrono::duration<double>(options_.patience).count();
-    throw Error(
-        ErrorKind::communication,
-        fmt::format("waited {:.3g} s for {} of the parameter servers; the newest here have "
-                    "version {}",
-                    seconds, last ? "the last parameters" : fmt::format("version {}", version),
-                    newest_->version()),
-        "look for a rank that has stopped, or allow a longer patience");
-  }
-}
-
-void ParameterServer::Implementation::fail(const Error& error) {
-  failure_->fail(error);
-  registration_.wake();
-}
-
-ParameterServerStatistics ParameterServer::Implementation::statistics() const {
-  ParameterServerStatistics statistics = counting_;
-  statistics.updates = updates_;
-  statistics.near_bytes = mail_->near_bytes();
-  statistics.far_bytes = mail_->far_bytes();
-  return statistics;
-}
-
-std::string ParameterServer::Implementation::explain() const {
-  std::string ranks;
-  for (const ParameterShard& shard : shards()) {
-    constexpr std::size_t kMostShown = 8;
-    if (&shard - shards().data() == kMostShown) {
-      ranks += ", ...";
-      break;
-    }
-    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", shard.rank);
-  }
-  return fmt::format(
-      "servers: {} shard{} (rank {}), {} prox{} on {} node{} (by {}); {}", shards().size(),
-      shards().size() == 1 ? "" : "s", ranks, tree_->proxies(), tree_->proxies() == 1 ? "y" : "ies",
-      tree_->nodes(), tree_->nodes() == 1 ? "" : "s", to_string(options_.proxies),
-      options_.staleness == 0 ? std::string("synchronous")
-                              : fmt::format("at most {} steps ahead", options_.staleness));
-}
-
-void ParameterServer::Implementation::close() {
-  if (std::exchange(closed_, true)) return;
-  try {
+  void push(std::span<const float> gradients, std::span<const float> added) {
+    require_lengths(gradients.size(), added.size());
     check();
-    // What one rank has pushed all have to flush, and none knows of the others.
+    upstream_->push(clock_, gradients, added);
+    ++clock_;
+    ++counting_.pushes;
+    stir();
+  }
+
+  std::uint64_t pull(std::span<float> parameters, std::span<float> told) {
+    require_lengths(parameters.size(), told.size());
+    check();
+    const std::uint64_t needed = clock_ - std::min(clock_, options_.staleness);
+    if (newest_->version() < needed) {
+      ++counting_.waits;
+      // With staleness 0 a push is answered with the very version that is needed.
+      if (options_.staleness > 0) {
+        ++counting_.requests;
+        upstream_->want(needed);
+      }
+      stir();
+      wait(needed, false);
+    }
+    return newest_->copy(parameters, told);
+  }
+
+  void flush(std::span<float> parameters, std::span<float> told) {
+    require_lengths(parameters.size(), told.size());
+    check();
     upstream_->leave();
     stir();
     wait(0, true);
-  } catch (...) {
-    registration_ = {};
-    throw;
+    newest_->copy(parameters, told);
   }
-  // Whoever is done first still has to hand on what the others wait for.
-  comm_->barrier();
-  registration_ = {};
-}
+
+  std::span<const ParameterShard> shards() const { return tree_->shards(); }
+  std::uint64_t clock() const { return clock_; }
+  void fail(const Error& error) {
+    failure_->fail(error);
+    registration_.wake();
+  }
+
+  void check() const { newest_->check(); }
+  ParameterServerStatistics statistics() const {
+    ParameterServerStatistics statistics = counting_;
+    statistics.updates = updates_;
+    statistics.near_bytes = mail_->near_bytes();
+    statistics.far_bytes = mail_->far_bytes();
+    return statistics;
+  }
+
+  std::string explain() const {
+    std::string ranks;
+    for (const ParameterShard& shard : shards()) {
+      constexpr std::size_t kMostShown = 8;
+      if (&shard - shards().data() == kMostShown) {
+        ranks += ", ...";
+        break;
+      }
+      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", shard.rank);
+    }
+    return fmt::format("servers: {} shard{} (rank {}), {} prox{} on {} node{} (by {}); {}",
+                       shards().size(), shards().size() == 1 ? "" : "s", ranks, tree_->proxies(),
+                       tree_->proxies() == 1 ? "y" : "ies", tree_->nodes(),
+                       tree_->nodes() == 1 ? "" : "s", to_string(options_.proxies),
+                       options_.staleness == 0
+                           ? std::string("synchronous")
+                           : fmt::format("at most {} steps ahead", options_.staleness));
+  }
+
+  void close() {
+    if (std::exchange(closed_, true)) return;
+    try {
+      check();
+      // What one rank has pushed all have to flush, and none knows of the others.
+      upstream_->leave();
+      stir();
+      wait(0, true);
+    } catch (...) {
+      registration_ = {};
+      throw;
+    }
+    // Whoever is done first still has to hand on what the others wait for.
+    comm_->barrier();
+    registration_ = {};
+  }
+
+ private:
+  ProgressThread::Rest poll() {
+    // After a second without a letter nobody is in a hurry.
+    constexpr std::int64_t kQuietNs = 1'000'000'000;
+    constexpr ProgressThread::Rest kQuietRest{2'000};
+    if (ended_) return ProgressThread::kAnyRest;
+    ProgressThread::Rest rest{};
+    const auto failure = failure_->turn("a parameter server failed", [&] {
+      const std::int64_t look = now_ns();
+      const bool moved = read_mail();
+      if (stirred_.exchange(false) || moved) pace_.begin();
+      rest = pace_.rest_after(look);
+    });
+    if (failure) {
+      ended_ = true;
+      newest_->fail(*failure);
+      return ProgressThread::kAnyRest;
+    }
+    return pace_.quiet_ns() > kQuietNs ? kQuietRest : rest;
+  }
+
+  // Others use the thread too: some letters a turn.
+  bool read_mail() {
+    constexpr int kMost = 16;
+    int letters = 0;
+    while (letters < kMost) {
+      auto letter = mail_->receive();
+      if (!letter) break;
+      deliver(std::move(*letter));
+      ++letters;
+    }
+    return letters > 0;
+  }
+
+  void deliver(ServerLetter letter) {
+    const Station to = letter.head().to;
+    if (to == Station::worker) return newest_->take(letter);
+    if (to == Station::server && server_) {
+      server_->take(std::move(letter));
+      updates_ = server_->updates();
+      return;
+    }
+    const auto proxy = proxies_.find(to);
+    if (proxy == proxies_.end()) {
+      throw Error(
+          ErrorKind::communication,
+          fmt::format("rank {} sent a message for which there is nobody here", letter.from().rank),
+          "start all ranks with the same version of Forebay");
+    }
+    proxy->second.take(std::move(letter));
+  }
+
+  void wait(std::uint64_t version, bool last) {
+    const Stopwatch watch(counting_.wait_seconds);
+    const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+    while (!(last ? newest_->wait_for_last(kInterrupts, clock_)
+                  : newest_->wait_for(version, kInterrupts))) {
+      if (options_.interrupt) options_.interrupt();
+      if (std::chrono::steady_clock::now() < deadline) continue;
+      const auto seconds = std::chrono::duration<double>(options_.patience).count();
+      throw Error(
+          ErrorKind::communication,
+          fmt::format("waited {:.3g} s for {} of the parameter servers; the newest here have "
+                      "version {}",
+                      seconds, last ? "the last parameters" : fmt::format("version {}", version),
+                      newest_->version()),
+          "look for a rank that has stopped, or allow a longer patience");
+    }
+  }
+
+  void require_lengths(std::size_t parameters, std::size_t told) const {
+    if (closed_) {
+      throw Error(ErrorKind::usage, "parameter servers are used after close()", "close them last");
+    }
+    if (parameters == parameters_ && told == told_) return;
+    throw Error(ErrorKind::usage,
+                fmt::format("{} and {} numbers for parameter servers of {} and {}", parameters,
+                            told, parameters_, told_),
+                "give as many as at the beginning");
+  }
+
+  void stir() {
+    stirred_ = true;
+    registration_.wake();
+  }
+
+  const ParameterServerOptions options_;
+  const std::size_t parameters_;
+  const std::size_t told_;
+  CorePlan cores_;
+  std::shared_ptr<Communicator> comm_;
+  std::optional<CommonFailure> failure_;
+  std::unique_ptr<ServerTree> tree_;
+  std::unique_ptr<ServerMail> mail_;
+  std::unique_ptr<NewestParameters> newest_;
+  std::unique_ptr<Upstream> upstream_;
+
+  // Of the training thread.
+  std::uint64_t clock_ = 0;
+  bool closed_ = false;
+  ParameterServerStatistics counting_;
+
+  // Of the progress thread.
+  std::map<Station, Proxy> proxies_;
+  std::optional<Server> server_;
+  Pace pace_;
+  bool ended_ = false;
+
+  std::atomic<bool> stirred_ = false;  ///< something is about to come
+  std::atomic<std::uint64_t> updates_ = 0;
+  std::shared_ptr<ProgressThread> thread_;
+  ProgressThread::Registration registration_;  ///< last, so that it ends first
+};
 
 // The public side of ParameterServer.
-
-namespace {
-
-constexpr Name<ProxyLevel> kLevels[] = {
-    {"none", ProxyLevel::none}, {"node", ProxyLevel::node}, {"numa", ProxyLevel::numa}};
-
-}  // namespace
 
 std::string_view to_string(ProxyLevel level) { return name_of(level, kLevels); }
 
