@@ -10,7 +10,7 @@
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
 #include "format/convention/key_words.hpp"
-#include "format/convention/meta_info.hpp"
+#include "format/convention/layout.hpp"
 
 namespace forebay {
 namespace {
@@ -62,7 +62,7 @@ void split(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace forebay;
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  const std::string_view text = convention::key_text(bytes);
+  const std::string_view text = chars_of(bytes);
   read_list(text);
   look_at_key(text);
   require(convention::possible_counts(bytes).size() <= 4);

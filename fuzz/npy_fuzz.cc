@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "format/raw/open_npy.hpp"
+#include "format/raw/open_raw.hpp"
 #include "format/sample_reader.hpp"
 
 namespace forebay {

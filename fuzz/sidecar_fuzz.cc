@@ -10,7 +10,7 @@
 #include <span>
 
 #include "format/lmdb/leaf_index.hpp"
-#include "format/lmdb/leaf_page.hpp"
+#include "format/lmdb/provenance/leaf_table.hpp"
 #include "format/lmdb/scan.hpp"
 #include "fuzz/sidecar_databases.hpp"
 

@@ -5,7 +5,6 @@
 
 #include "forebay/error.hpp"
 #include "format/tar/tar.hpp"
-#include "format/tar/tar_header.hpp"
 #include "fuzz/read_all.hpp"
 
 namespace forebay {

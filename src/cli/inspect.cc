@@ -13,7 +13,6 @@
 #include "cli/inspect_samples.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
-#include "format/lmdb/provenance/sidecar_file.hpp"
 #include "program/output.hpp"
 
 namespace forebay {
@@ -57,7 +56,7 @@ std::string sidecar_state(const std::string& dataset, lmdb::Database& database) 
   const lmdb::TreeFacts facts = lmdb::facts_of(database);
   try {
     const auto bytes =
-        lmdb::read_sidecar_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
+        read_small_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
     const auto loaded = lmdb::load_sidecar(bytes, facts);
     return loaded ? loaded.leaves->form() : "not used: " + loaded.problem;
   } catch (const Error& error) {

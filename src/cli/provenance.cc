@@ -12,7 +12,7 @@
 #include "forebay/error.hpp"
 #include "format/lmdb/layout.hpp"
 #include "format/lmdb/provenance/make_sidecar.hpp"
-#include "format/lmdb/provenance/sidecar_file.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
 
@@ -143,7 +143,7 @@ void make(const ProvenanceCommand& command) {
     Progress progress("looking at leaves: records", database.entries());
     made = lmdb::make_sidecar(database, command.form, {},
                               [&](std::uint64_t records) { progress.update(records); });
-    lmdb::write_sidecar(file, made.bytes);
+    write_whole_file(file, made.bytes);
   });
   if (command.json) {
     Json json{{"path", command.path}, {"sidecar", file}};
@@ -166,7 +166,7 @@ std::string find_fault(const ProvenanceCommand& command, const std::string& file
   lmdb::Database database = open_lmdb(command);
   const lmdb::TreeFacts facts = lmdb::facts_of(database);
   const auto bytes =
-      lmdb::read_sidecar_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
+      read_small_file(file, lmdb::most_sidecar_bytes(facts.entries, facts.leaf_pages));
   auto loaded = lmdb::load_sidecar(bytes, facts);
   if (!loaded) return loaded.problem;
   form = loaded.leaves->form();
@@ -201,7 +201,7 @@ std::vector<std::string> candidates(const ProvenanceCommand& command) {
   if (!command.sidecar.empty()) return files;
   try {
     const auto database = open_lmdb(command);
-    if (auto cached = lmdb::cached_sidecar_path(database.fingerprint().text)) {
+    if (auto cached = user_cache_path(database.fingerprint().text)) {
       files.push_back(std::move(*cached));
     }
   } catch (const Error&) {

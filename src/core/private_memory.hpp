@@ -6,17 +6,26 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
+
+#include "forebay/error.hpp"
 
 namespace forebay {
 
 class PrivateMemory {
  public:
-  /// `bytes` of memory at a page boundary. What was there before is lost.
+  /// `bytes` of memory at a page boundary. What was there before is lost. Throws usage where there
+  /// is not so much.
   std::span<std::byte> get(std::uint64_t bytes) {
     if (bytes > size_) {
       memory_.reset();
       size_ = 0;
-      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
+      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow)));
+      if (memory_ == nullptr) {
+        throw Error(ErrorKind::usage,
+                    "there is no memory for " + std::to_string(bytes) + " bytes of samples",
+                    "read fewer at a time, or check files that claim as much");
+      }
       size_ = bytes;
     }
     return {memory_.get(), bytes};

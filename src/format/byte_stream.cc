@@ -11,6 +11,8 @@ namespace {
 
 }  // namespace
 
+void refuse_load() { refuse("a number lies outside of its bytes"); }
+
 void ByteWriter::varint(std::uint64_t value) {
   for (; value >= 128; value >>= 7) bytes_.push_back(static_cast<std::byte>(value | 128));
   bytes_.push_back(static_cast<std::byte>(value));
@@ -55,6 +57,37 @@ std::span<const std::byte> ByteReader::raw(std::uint64_t size) {
 
 void ByteReader::end() const {
   if (!rest_.empty()) refuse("there is more of it than there should be");
+}
+
+void NumberReader::refuse(const std::string& fault) const {
+  throw Error(ErrorKind::corrupt, fmt::format("{}: {}", what_, fault),
+              "make the provenance of the data set anew");
+}
+
+template <typename Read>
+auto NumberReader::read(Read&& read) const {
+  try {
+    return read();
+  } catch (const Error& error) {
+    refuse(error.happened());
+  }
+}
+
+std::uint64_t NumberReader::get(std::uint64_t least, std::uint64_t most, const char* name) {
+  const std::uint64_t number = read([this] { return in_.varint(); });
+  if (number < least || number > most) {
+    refuse(fmt::format("{} is {}, not between {} and {}", name, number, least, most));
+  }
+  return number;
+}
+
+std::string NumberReader::get_text(std::size_t longest, const char* name) {
+  const std::size_t size = get(0, longest, name);
+  return std::string(chars_of(read([&] { return in_.raw(size); })));
+}
+
+void NumberReader::end() const {
+  read([this] { return in_.end(); });
 }
 
 }  // namespace forebay

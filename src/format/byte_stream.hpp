@@ -6,10 +6,32 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 namespace forebay {
+
+/// The same bytes.
+inline std::string_view chars_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// Throws corrupt. Apart from load(), to keep that small enough to be inlined.
+[[noreturn]] void refuse_load();
+
+/// A number at `offset` of what a file has.
+template <typename T>
+T load(std::span<const std::byte> bytes, std::size_t offset) {
+  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) refuse_load();
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
 
 class ByteWriter {
  public:
@@ -73,6 +95,27 @@ class ByteReader {
   std::uint64_t long_varint();
 
   std::span<const std::byte> rest_;
+};
+
+/// Reads numbers, each with a name and the limits that it must keep. `bytes` and `what` (named in
+/// messages) outlive it. All methods throw corrupt.
+class NumberReader {
+ public:
+  NumberReader(std::span<const std::byte> bytes, const char* what) : in_(bytes), what_(what) {}
+
+  std::uint64_t get(std::uint64_t least, std::uint64_t most, const char* name);
+  bool get_flag(const char* name) { return get(0, 1, name) != 0; }
+  std::string get_text(std::size_t longest, const char* name);
+  /// Throws unless all was read.
+  void end() const;
+
+ private:
+  template <typename Read>
+  auto read(Read&& read) const;
+  [[noreturn]] void refuse(const std::string& fault) const;
+
+  ByteReader in_;
+  const char* what_;
 };
 
 }  // namespace forebay

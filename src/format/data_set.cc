@@ -183,6 +183,12 @@ void write_value(const DataSetFacts& facts, std::span<const std::span<const std:
   }
 }
 
+std::uint64_t count_of(std::span<const IdRun> runs) {
+  std::uint64_t count = 0;
+  for (const IdRun& run : runs) count += run.count;
+  return count;
+}
+
 std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids) {
   std::vector<IdRun> runs;
   for (const std::uint64_t id : ids) {

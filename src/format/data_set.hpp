@@ -58,6 +58,8 @@ struct IdRun {
   bool operator==(const IdRun&) const = default;
 };
 
+/// Samples of all.
+std::uint64_t count_of(std::span<const IdRun> runs);
 /// `ids`, in order, as runs.
 std::vector<IdRun> runs_of(std::span<const std::uint64_t> ids);
 
@@ -127,14 +129,14 @@ class Plan {
   std::size_t size() const { return size_; }
   /// Bytes that decode() writes in all; 0 when every part can be used where it lies.
   std::uint64_t scratch_bytes() const { return scratch_bytes_; }
-  /// Calls of decode() that are needed before part().
-  virtual std::size_t units() const = 0;
+  /// Calls of decode() that are needed before part(); those that need none do nothing about both.
+  virtual std::size_t units() const { return 0; }
 
   /// Decodes unit number `unit` from `bytes` into its places of `scratch`, which has
   /// scratch_bytes() and starts at a multiple of 64. Different units never touch the same byte.
   /// Throws corrupt, naming file and offset.
-  virtual void decode(std::size_t unit, const FileBytes& bytes, std::span<std::byte> scratch,
-                      DecodeSpace& space) const = 0;
+  virtual void decode(std::size_t /*unit*/, const FileBytes& /*bytes*/,
+                      std::span<std::byte> /*scratch*/, DecodeSpace& /*space*/) const {}
   /// All units, one after the other.
   void decode_all(const FileBytes& bytes, std::span<std::byte> scratch) const;
 

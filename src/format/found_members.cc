@@ -130,7 +130,7 @@ void FoundMembers::append(const FoundMembers& others) {
 }
 
 void FoundMembers::write(ByteWriter& out) const {
-  const auto text = [&](const std::string& one) { out.block(std::as_bytes(std::span(one))); };
+  const auto text = [&](const std::string& one) { out.block(bytes_of(one)); };
   text(found_.digest);
   out.varint(found_.key_bytes);
   out.varint(found_.found.size());
@@ -149,10 +149,7 @@ void FoundMembers::write(ByteWriter& out) const {
 }
 
 FoundMembers FoundMembers::read(ByteReader& in, std::uint64_t files) {
-  const auto text = [&] {
-    const auto bytes = in.block();
-    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
+  const auto text = [&] { return std::string(chars_of(in.block())); };
   FoundMembers all;
   MemberIndex& found = all.found_;
   found.digest = text();

@@ -12,6 +12,7 @@
 
 #include "core/log.hpp"
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 #include "format/user_cache.hpp"
 
 namespace forebay {
@@ -20,14 +21,6 @@ namespace {
 constexpr std::string_view kMagic = "FBMEMB1\n";
 // Clocks of file systems are as coarse as that.
 constexpr std::int64_t kJustNow = 2'000'000'000;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 /// An index is smaller than what it is of.
 std::uint64_t most_bytes(const DataFiles& files) {
@@ -58,7 +51,7 @@ Kept find_kept(const std::string& path, const std::string& identity, const DataF
 bool share_kept(Kept& kept, std::string& identity, const DataFiles& files, Peers& peers) {
   if (peers.size() == 1) return !kept.bytes.empty();
   identity = peers.told_by(0, identity);
-  const std::string told = peers.told_by(0, std::string(text_of(kept.bytes)));
+  const std::string told = peers.told_by(0, std::string(chars_of(kept.bytes)));
   if (told.empty()) return false;
   kept.bytes.clear();
   if (peers.rank() != 0) kept.found = from_kept_bytes(bytes_of(told), identity, files.size());
@@ -86,7 +79,7 @@ FoundMembers walk_together(const DataFiles& files, Peers& peers, const WalkFile&
   if (peers.size() == 1) return mine;
   ByteWriter out;
   mine.write(out);
-  const std::string told(text_of(out.bytes()));
+  const std::string told(chars_of(out.bytes()));
   mine = {};
   std::vector<std::string> theirs;
   for (int peer = 0; peer < peers.size(); ++peer) theirs.push_back(peers.told_by(peer, told));
@@ -134,14 +127,14 @@ std::vector<std::byte> kept_bytes(const std::string& identity, const FoundMember
 FoundMembers from_kept_bytes(std::span<const std::byte> bytes, const std::string& identity,
                              std::uint64_t files) {
   ByteReader in(bytes);
-  if (text_of(in.raw(kMagic.size())) != kMagic) {
+  if (chars_of(in.raw(kMagic.size())) != kMagic) {
     throw Error(ErrorKind::corrupt, "it is no index of members, or of another version");
   }
   const auto digest = in.number<std::uint64_t>();
   if (digest != XXH3_64bits(in.rest().data(), in.rest().size())) {
     throw Error(ErrorKind::corrupt, "it does not fit its digest");
   }
-  if (text_of(in.block()) != identity) {
+  if (chars_of(in.block()) != identity) {
     throw Error(ErrorKind::corrupt, "it is of other files");
   }
   return FoundMembers::read(in, files);

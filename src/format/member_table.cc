@@ -31,7 +31,7 @@ void MemberTable::begin_sample(std::string_view key) {
   const auto shared = static_cast<std::size_t>(mine - key.begin());
   blocks_.varint(kNewSample);
   blocks_.varint(shared);
-  blocks_.block(std::as_bytes(std::span(key.substr(shared))));
+  blocks_.block(bytes_of(key.substr(shared)));
   last_key_ = key;
 }
 
@@ -105,8 +105,7 @@ void MemberRows::read_sample() {
   const std::uint64_t sample = std::exchange(next_, std::numeric_limits<std::uint64_t>::max());
   if (rest_.varint() != kNewSample) refuse("a sample begins nowhere");
   row_.key.resize(rest_.varint(row_.key.size()));
-  const auto name = rest_.block();
-  row_.key.append(reinterpret_cast<const char*>(name.data()), name.size());
+  row_.key += chars_of(rest_.block());
   row_.parts.clear();
   while (!rest_.rest().empty() && rest_.rest()[0] != std::byte{kNewSample}) {
     read_part(rest_.varint() - 1);

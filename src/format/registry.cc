@@ -11,7 +11,6 @@
 #include "format/convention/convention_set.hpp"
 #include "format/folder/folder.hpp"
 #include "format/hdf5/open_hdf5.hpp"
-#include "format/raw/open_npy.hpp"
 #include "format/raw/open_raw.hpp"
 #include "format/tar/tar.hpp"
 #include "format/tfrecord/tfrecord.hpp"

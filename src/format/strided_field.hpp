@@ -7,6 +7,8 @@
 // few bytes, and what lies between is mostly another field of the same records.
 #pragma once
 
+#include <utility>
+
 #include "format/field_storage.hpp"
 
 namespace forebay {
@@ -38,5 +40,34 @@ class StridedField final : public FieldStorage {
 
 /// Whether `rows` rows of this layout end at or before `file_bytes`, without wrapping.
 bool fits(const StridedLayout& layout, std::uint64_t rows, std::uint64_t file_bytes);
+
+// Rows that are in memory since the data set was opened: HDF5 keeps small data sets (up to 64 KiB)
+// in its own headers.
+
+class CompactField final : public FieldStorage {
+ public:
+  /// `values` are all rows, in this machine's byte order.
+  CompactField(std::vector<std::byte> values, std::uint64_t row_bytes)
+      : values_(std::move(values)), row_bytes_(row_bytes) {}
+
+  bool in_place() const override { return true; }
+  bool in_file() const override { return false; }
+  void extents(std::span<const std::uint64_t>, std::uint32_t,
+               std::vector<FileExtent>&) const override {}
+  std::span<const std::byte> value(std::uint64_t row, std::uint32_t,
+                                   const FileBytes&) const override {
+    return std::span(values_).subspan(row * row_bytes_, row_bytes_);
+  }
+  void units(std::span<const std::uint64_t>, std::vector<DecodeUnit>&) const override {}
+  std::uint64_t decode(const DecodeUnit&, std::span<const std::uint64_t>, std::uint32_t,
+                       const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {
+    return 0;
+  }
+  std::string describe() const override { return "in the file's headers"; }
+
+ private:
+  std::vector<std::byte> values_;
+  std::uint64_t row_bytes_;
+};
 
 }  // namespace forebay

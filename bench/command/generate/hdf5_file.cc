@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "format/hdf5/library.hpp"
+#include "format/hdf5/driver.hpp"
 #include "program/output.hpp"
 
 namespace forebay::generate {

@@ -14,7 +14,7 @@
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "format/lmdb/provenance/make_sidecar.hpp"
-#include "format/lmdb/provenance/sidecar_file.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
 #include "format/lmdb/writer.hpp"
 #include "program/output.hpp"
 
@@ -181,7 +181,7 @@ class Packer {
           database, lmdb::WantedForm::automatic, {.commit_every = options_.commit_every},
           [&](std::uint64_t records) { progress.update(records); });
       const auto path = lmdb::resolve_dataset_path(destination_.partial());
-      lmdb::write_sidecar(lmdb::sidecar_path(path), made.bytes);
+      write_whole_file(lmdb::sidecar_path(path), made.bytes);
       summary_.sidecar = to_string(made.form);
     } catch (const Error& error) {
       summary_.sidecar = std::string("none: ") + error.what();

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "format/codec/image.hpp"
-#include "format/codec/resize.hpp"
 
 namespace forebay::pack {
 

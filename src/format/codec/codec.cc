@@ -5,20 +5,23 @@
 #include <cstring>
 
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/codec/parts_codec.hpp"
 
 namespace forebay {
 namespace {
 
-class RawCodec final : public Codec {
- public:
-  explicit RawCodec(Schema schema) : schema_(std::move(schema)) {
-    for (const Field& field : schema_.fields) bytes_ += field.bytes();
-  }
+std::uint64_t total_bytes(const Schema& schema) {
+  std::uint64_t total = 0;
+  for (const Field& field : schema.fields) total += field.bytes();
+  return total;
+}
 
-  std::string_view name() const override { return "raw"; }
-  const Schema& schema() const override { return schema_; }
+class RawCodec final : public SchemaCodec {
+ public:
+  explicit RawCodec(Schema schema)
+      : SchemaCodec("raw", std::move(schema)), bytes_(total_bytes(schema_)) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -37,16 +40,13 @@ class RawCodec final : public Codec {
   }
 
  private:
-  Schema schema_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_;
 };
 
-class ImageCodec final : public Codec, public HoldsImage {
+class ImageCodec final : public SchemaCodec, public HoldsImage {
  public:
-  explicit ImageCodec(const ImageShape& shape) : shape_(shape), schema_{{image_field(shape)}} {}
-
-  std::string_view name() const override { return "image"; }
-  const Schema& schema() const override { return schema_; }
+  explicit ImageCodec(const ImageShape& shape)
+      : SchemaCodec("image", {{image_field(shape)}}), shape_(shape) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -65,20 +65,19 @@ class ImageCodec final : public Codec, public HoldsImage {
 
  private:
   ImageShape shape_;
-  Schema schema_;
 };
 
 /// An integer as text: "7", also with white space around it.
-class NumberCodec final : public Codec {
+class NumberCodec final : public SchemaCodec {
  public:
-  std::string_view name() const override { return "number"; }
-  const Schema& schema() const override { return schema_; }
+  NumberCodec()
+      : SchemaCodec("number", {{Field{.name = "number", .type = ElementType::i64, .shape = {}}}}) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
     check_buffers(schema_, fields);
     constexpr std::string_view kSpace = " \t\r\n";
-    std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+    std::string_view text = chars_of(value);
     text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
     text = text.substr(0, text.find_last_not_of(kSpace) + 1);
     std::int64_t number = 0;
@@ -89,31 +88,22 @@ class NumberCodec final : public Codec {
     }
     std::memcpy(fields[0].data(), &number, sizeof number);
   }
-
- private:
-  Schema schema_{{Field{.name = "number", .type = ElementType::i64, .shape = {}}}};
 };
 
-class BytesCodec final : public Codec {
+class BytesCodec final : public SchemaCodec {
  public:
-  std::string_view name() const override { return "bytes"; }
-  const Schema& schema() const override { return schema_; }
+  BytesCodec() : SchemaCodec("bytes", {}) {}
   void decode(std::span<const std::byte>,
               std::span<const std::span<std::byte>> fields) const override {
     check_buffers(schema_, fields);
   }
-
- private:
-  Schema schema_;
 };
 
 /// Arrays of any length, which are not decoded.
-class ArrayCodec final : public Codec {
+class ArrayCodec final : public SchemaCodec {
  public:
-  explicit ArrayCodec(ElementType type) : schema_{.fields = {}, .ragged = {{.type = type}}} {}
-
-  std::string_view name() const override { return to_string(schema_.ragged[0].type); }
-  const Schema& schema() const override { return schema_; }
+  explicit ArrayCodec(ElementType type)
+      : SchemaCodec(to_string(type), {.fields = {}, .ragged = {{.type = type}}}) {}
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
     check_buffers(schema_, fields);
@@ -122,16 +112,7 @@ class ArrayCodec final : public Codec {
                 fmt::format("{} bytes are no array of {}", value.size(), name()),
                 "correct --codec");
   }
-
- private:
-  Schema schema_;
 };
-
-std::uint64_t total_bytes(const Schema& schema) {
-  std::uint64_t total = 0;
-  for (const Field& field : schema.fields) total += field.bytes();
-  return total;
-}
 
 CodecPtr detect_codec(const Schema& declared, std::span<const std::byte> first_value) {
   check_not_empty(first_value);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "forebay/dataset.hpp"
 #include "forebay/transform.hpp"
@@ -14,6 +15,18 @@
 namespace forebay {
 
 using CodecPtr = std::shared_ptr<const Codec>;
+
+/// What all codecs are: a name, and fields.
+class SchemaCodec : public Codec {
+ public:
+  SchemaCodec(std::string_view name, Schema schema) : name_(name), schema_(std::move(schema)) {}
+  std::string_view name() const final { return name_; }
+  const Schema& schema() const final { return schema_; }
+
+ protected:
+  std::string_view name_;  ///< lives as long as the process
+  Schema schema_;
+};
 
 /// Where the first sample does not say what the values are, so many are asked.
 inline constexpr std::uint64_t kMostAsked = 1000;

@@ -54,12 +54,10 @@ Schema schema_of(const DatumView& datum) {
   return schema;
 }
 
-class DatumCodec final : public Codec, public HoldsImage {
+class DatumCodec final : public SchemaCodec, public HoldsImage {
  public:
-  DatumCodec(Schema schema, bool encoded) : schema_(std::move(schema)), encoded_(encoded) {}
-
-  std::string_view name() const override { return "datum"; }
-  const Schema& schema() const override { return schema_; }
+  DatumCodec(Schema schema, bool encoded)
+      : SchemaCodec("datum", std::move(schema)), encoded_(encoded) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -126,7 +124,6 @@ class DatumCodec final : public Codec, public HoldsImage {
     if (datum.label) std::memcpy(fields[1].data(), &*datum.label, sizeof(*datum.label));
   }
 
-  Schema schema_;
   bool encoded_;
 };
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "forebay/error.hpp"
-#include "format/codec/image_formats.hpp"
+#include "format/codec/image_reader.hpp"
 
 namespace forebay {
 namespace {

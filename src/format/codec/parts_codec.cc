@@ -43,7 +43,7 @@ std::vector<NamedCodec> parse_list(std::string_view text) {
   return list;
 }
 
-class PartsCodec final : public Codec {
+class PartsCodec final : public SchemaCodec {
  public:
   /// A part, and which fields of the whole are its own.
   struct Part {
@@ -53,10 +53,7 @@ class PartsCodec final : public Codec {
   };
 
   PartsCodec(std::vector<Part> parts, Schema schema)
-      : parts_(std::move(parts)), schema_(std::move(schema)) {}
-
-  std::string_view name() const override { return "parts"; }
-  const Schema& schema() const override { return schema_; }
+      : SchemaCodec("parts", std::move(schema)), parts_(std::move(parts)) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -78,7 +75,6 @@ class PartsCodec final : public Codec {
 
  private:
   std::vector<Part> parts_;
-  Schema schema_;
 };
 
 /// The codec of one part; an empty value says nothing of the others.

@@ -1,4 +1,4 @@
-// PNG through libpng. As in jpeg_read.cc, the functions that libpng may jump out of (read_header,
+// PNG through libpng. As in jpeg.cc, the functions that libpng may jump out of (read_header,
 // read_rows, write_rows) hold no object with a destructor.
 #include <fmt/format.h>
 #include <png.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "forebay/error.hpp"
-#include "format/codec/image_formats.hpp"
+#include "format/codec/image_reader.hpp"
 
 namespace forebay {
 namespace {

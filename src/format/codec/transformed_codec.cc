@@ -34,21 +34,18 @@ std::size_t choose_field(const Schema& schema, const std::string& name) {
 
 }  // namespace
 
-class TransformedCodec final : public Codec {
+class TransformedCodec final : public SchemaCodec {
  public:
   TransformedCodec(const Transform& transform, CodecPtr inner)
-      : steps_(transform.steps_),
+      : SchemaCodec(inner->name(), inner->schema()),
+        steps_(transform.steps_),
         inner_(std::move(inner)),
         holder_(dynamic_cast<const HoldsImage*>(inner_.get())),
-        schema_(inner_->schema()),
         index_(choose_field(schema_, steps_->field)) {
     if (holder_ != nullptr && holder_->image_index() != index_) holder_ = nullptr;
     hwc_ = steps_->from_hwc && holder_ == nullptr;
     schema_.fields[index_] = output_field();
   }
-
-  std::string_view name() const override { return inner_->name(); }
-  const Schema& schema() const override { return schema_; }
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -109,7 +106,6 @@ class TransformedCodec final : public Codec {
   std::shared_ptr<const TransformSteps> steps_;
   CodecPtr inner_;
   const HoldsImage* holder_;  ///< the inner codec, if it is one
-  Schema schema_;
   std::size_t index_;
   bool hwc_ = false;
 };

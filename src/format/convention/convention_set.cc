@@ -91,9 +91,6 @@ class ConventionPlan final : public Plan {
     }
   }
 
-  std::size_t units() const override { return 0; }
-  void decode(std::size_t, const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {}
-
   std::span<const std::byte> part(std::size_t position, std::size_t part, const FileBytes& bytes,
                                   std::span<const std::byte> scratch) const override {
     return with_record(position, part, [&](const Plan& plan, std::size_t at, std::uint32_t file) {
@@ -140,12 +137,6 @@ class ConventionPlan final : public Plan {
     std::vector<Stretch> stretches;
     std::unique_ptr<const Plan> plan;
   };
-
-  static std::size_t count_of(std::span<const IdRun> runs) {
-    std::uint64_t count = 0;
-    for (const IdRun& run : runs) count += run.count;
-    return count;
-  }
 
   /// Records from `record` on are part `part` of samples from `position` on.
   void add(std::size_t part, std::size_t position, std::uint64_t record, std::uint64_t left) {
@@ -234,11 +225,11 @@ void ConventionPlan::unpack(std::size_t, const FileBytes& bytes, std::span<const
 ConventionPlan::Bytes ConventionPlan::common_key(std::size_t position,
                                                  std::span<const Bytes> keys) const {
   const auto parts = data_.convention_.parts();
-  const std::string_view first = key_text(keys[0]);
+  const std::string_view first = chars_of(keys[0]);
   const std::size_t skipped = std::min(parts[0].prefix.size(), first.size());
   const std::string_view rest = first.substr(skipped);
   for (std::size_t p = 0; p < keys.size(); ++p) {
-    const std::string_view key = key_text(keys[p]);
+    const std::string_view key = chars_of(keys[p]);
     const bool has_prefix = key.starts_with(parts[p].prefix);
     const std::string_view mine = has_prefix ? key.substr(parts[p].prefix.size()) : key;
     if (has_prefix && mine == rest) continue;
@@ -271,13 +262,13 @@ void ConventionSet::keys(const KeySink& sink) const {
   std::vector<std::string> keys;
   for (const auto& database : databases_) {
     database->keys(
-        [&](std::uint64_t, std::span<const std::byte> key) { keys.emplace_back(key_text(key)); });
+        [&](std::uint64_t, std::span<const std::byte> key) { keys.emplace_back(chars_of(key)); });
   }
   std::uint64_t id = 0;
   part.records.for_each_run(0, facts_.entries, [&](std::uint64_t record, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::string& key = keys[record + i];
-      sink(id++, key_bytes(std::string_view(key).substr(std::min(part.prefix.size(), key.size()))));
+      sink(id++, bytes_of(std::string_view(key).substr(std::min(part.prefix.size(), key.size()))));
     }
   });
 }

@@ -2,14 +2,74 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forebay/dataset.hpp"
-#include "format/convention/key_look.hpp"
-#include "format/convention/record_map.hpp"
+#include "format/convention/key_words.hpp"
 
 namespace forebay::convention {
+
+// Which record of a data set is sample i: stretches of records that follow each other where that
+// is shorter, else one number a sample.
+//
+//   samples   0 ...... 4 | 5 6 | 7 ........ 20        runs: 16 bytes each
+//   records   8 ..... 12 | 2 3 | 30 ....... 43
+//
+// Records are numbered over all databases of a data set.
+
+class RecordMap {
+ public:
+  /// Samples from `sample` on, up to the next run, are records from `record` on.
+  struct Run {
+    std::uint64_t sample = 0;
+    std::uint64_t record = 0;
+    bool operator==(const Run&) const = default;
+  };
+
+  RecordMap() = default;
+  /// Samples are records `first` to `first` + `count` - 1.
+  static RecordMap of_range(std::uint64_t first, std::uint64_t count);
+
+  void add(std::uint64_t record) { add_range(record, 1); }
+  void add_range(std::uint64_t first, std::uint64_t count);
+  /// Appends what `other` has, its records `shift` further on.
+  void append(const RecordMap& other, std::uint64_t shift);
+  /// Takes the shorter form. Before the first look-up, and not changed after it.
+  void finish();
+
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t record(std::uint64_t sample) const;
+  /// Whether samples are records 0, 1, 2 ... of `records`.
+  bool is_plain(std::uint64_t records) const;
+  std::uint64_t memory_bytes() const;
+  /// Of all numbers; the same for both forms.
+  std::uint64_t digest() const;
+
+  /// Calls use(first record, count) for stretches of samples [first, first + count), in order.
+  template <typename Use>
+  void for_each_run(std::uint64_t first, std::uint64_t count, Use&& use) const {
+    while (count > 0) {
+      const Stretch stretch = stretch_at(first, count);
+      use(stretch.record, stretch.count);
+      first += stretch.count;
+      count -= stretch.count;
+    }
+  }
+
+ private:
+  struct Stretch {
+    std::uint64_t record = 0;
+    std::uint64_t count = 0;
+  };
+  Stretch stretch_at(std::uint64_t sample, std::uint64_t most) const;
+
+  std::uint64_t samples_ = 0;
+  std::vector<Run> runs_;
+  std::vector<std::uint64_t> records_;  ///< of each sample, when that is shorter
+};
 
 /// What the user says of it.
 struct ConventionOptions {
@@ -59,5 +119,27 @@ Layout lay_out_by_list(lmdb::Database& database, const std::string& path);
 /// Throws corrupt when a counter contradicts `samples`.
 void check_counters(const lmdb::Database& database, const std::vector<MetadataRecord>& metadata,
                     std::uint64_t samples);
+
+// meta_info.txt: how image-restoration programs (BasicSR) tell what is in a database beside it.
+//
+//   0001_s001.png (480,480,3) 1        file name, shape (height, width, channels), compression
+//   level 000/00000002.png (720,1280,3) 1
+//
+// The key of a record is the file name without its extension; samples come in the order of lines.
+
+struct MetaLine {
+  std::string name;                  ///< as written
+  std::vector<std::uint64_t> shape;  ///< empty: not said
+
+  /// `name` without its extension.
+  std::string_view stem() const;
+};
+
+/// Larger files are refused.
+inline constexpr std::uint64_t kMostMetaInfoBytes = std::uint64_t{1} << 30;
+
+/// Throws corrupt naming `file` and the line for what is no such line, and for a name that appears
+/// twice.
+std::vector<MetaLine> parse_meta_info(std::string_view text, const std::string& file);
 
 }  // namespace forebay::convention

@@ -1,4 +1,4 @@
-#include "format/hdf5/chunk_index.hpp"
+#include "format/hdf5/dataset.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "forebay/error.hpp"
-#include "format/row_runs.hpp"
+#include "format/field_storage.hpp"
 
 namespace forebay::hdf5 {
 namespace {

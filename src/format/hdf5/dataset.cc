@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "format/compact_field.hpp"
 #include "format/dataset_files.hpp"
-#include "format/hdf5/chunk_index.hpp"
-#include "format/hdf5/element.hpp"
 #include "format/strided_field.hpp"
 
 namespace forebay::hdf5 {

@@ -4,12 +4,33 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "forebay/dataset.hpp"
 #include "format/field_storage.hpp"
+#include "format/hdf5/chunked_field.hpp"
 #include "format/hdf5/driver.hpp"
 
 namespace forebay::hdf5 {
+
+// The type of a data set's elements, as far as Forebay reads it.
+//
+//   integers and floats of 1, 2, 4, 8 bytes, both byte orders    the same in this machine's order
+//   enumerations (h5py writes bool as one)                       their integer; h5py's bool is u8
+//   arrays                                                       dimensions of the field
+//   fixed-length strings, opaque                                 u8[length]
+//   everything else (compound, variable length, references,      refused, with what to do
+//   unusual widths and floats)
+
+struct ElementLayout {
+  ElementType type = ElementType::u8;
+  std::vector<std::uint64_t>
+      shape;               ///< inside one element: an array's dimensions, a string's length
+  std::uint32_t swap = 0;  ///< width of numbers to turn around; 0: none
+};
+
+/// Throws unsupported, saying what the elements are and what to do; the caller adds the place.
+ElementLayout element_layout(hid_t type);
 
 struct Dataset {
   std::string stored;  ///< path in the file
@@ -25,5 +46,19 @@ bool has_rows(hid_t dataset);
 /// Throws unsupported, corrupt, naming file and data set.
 Dataset read_dataset(const Library& library, DriverState& state, hid_t id,
                      const std::string& stored);
+
+// The chunks of a data set: their shape, their filters, and where each is.
+//
+// The caller adds file and data set to errors.
+
+/// Sets layout.chunk. Throws corrupt for shapes that the format does not allow.
+void read_chunk_shape(hid_t properties, ChunkedLayout& layout);
+
+/// Sets layout.filters and layout.edges_unfiltered. Throws unsupported, corrupt.
+void read_filters(hid_t properties, ChunkedLayout& layout);
+
+/// Sets layout.places, each checked against the file. One lookup of O(log n) for each place of the
+/// grid, or, where few of them have a chunk, for each chunk; see driver.hpp. Throws corrupt, io.
+void find_chunks(const Library& library, DriverState& state, hid_t dataset, ChunkedLayout& layout);
 
 }  // namespace forebay::hdf5

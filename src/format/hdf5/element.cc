@@ -1,4 +1,4 @@
-#include "format/hdf5/element.hpp"
+#include "format/hdf5/dataset.hpp"
 
 #include <fmt/format.h>
 

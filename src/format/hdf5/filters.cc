@@ -1,4 +1,4 @@
-#include "format/hdf5/filters.hpp"
+#include "format/hdf5/chunked_field.hpp"
 
 #include <fmt/format.h>
 #include <hdf5.h>
@@ -9,8 +9,12 @@
 
 #include "core/copy_values.hpp"
 #include "forebay/error.hpp"
-#include "format/hdf5/checksum.hpp"
-#include "format/hdf5/szip.hpp"
+
+#ifdef FOREBAY_SZIP
+extern "C" {  // which the header of libaec leaves out
+#include <szlib.h>
+}
+#endif
 
 namespace forebay::hdf5 {
 namespace {
@@ -66,6 +70,113 @@ void unshuffle(std::span<const std::byte> in, std::size_t width, std::span<std::
   const std::size_t whole = count * width;
   copy_values(in.subspan(whole), out.subspan(whole));
 }
+
+// Fletcher's checksum as the filter writes it (Fletcher 1982, over 16-bit words): two running sums
+// of big-endian words modulo 65535. A sum stays below 2^32 for 360 words when it starts below 2^17,
+// so it is reduced that often.
+constexpr std::size_t kWordsBetweenFolds = 360;
+
+std::uint32_t fold(std::uint32_t sum) { return (sum & 0xffffU) + (sum >> 16); }
+
+std::uint32_t fletcher32(std::span<const std::byte> data) {
+  std::uint32_t simple = 0;
+  std::uint32_t weighted = 0;
+  while (data.size() >= 2) {
+    const std::size_t words = std::min(data.size() / 2, kWordsBetweenFolds);
+    for (std::size_t i = 0; i < words; ++i) {
+      simple += std::to_integer<std::uint32_t>(data[2 * i]) << 8 |
+                std::to_integer<std::uint32_t>(data[2 * i + 1]);
+      weighted += simple;
+    }
+    simple = fold(simple);
+    weighted = fold(weighted);
+    data = data.subspan(2 * words);
+  }
+  if (!data.empty()) {
+    simple = fold(simple + (std::to_integer<std::uint32_t>(data[0]) << 8));
+    weighted = fold(weighted + simple);
+  }
+  return fold(weighted) << 16 | fold(simple);
+}
+
+std::uint32_t swap_in_halves(std::uint32_t sum) {
+  return (sum & 0x00ff00ffU) << 8 | (sum & 0xff00ff00U) >> 8;
+}
+
+/// Whether `stored`, the four bytes behind `data`, are its checksum. Old libraries on big-endian
+/// machines wrote the bytes of both halves swapped (before HDF5 1.6.3); that is accepted, too.
+bool matches_fletcher32(std::span<const std::byte> data, std::span<const std::byte, 4> stored) {
+  std::uint32_t expected = 0;
+  for (std::size_t i = 4; i-- > 0;) {
+    expected = expected << 8 | std::to_integer<std::uint32_t>(stored[i]);
+  }
+  const std::uint32_t sum = fletcher32(data);
+  return expected == sum || expected == swap_in_halves(sum);
+}
+
+// A chunk starts with its decoded size, little-endian.
+constexpr std::size_t kSizeBytes = 4;
+
+/// Bytes that a chunk says it decodes to.
+std::uint64_t szip_size(std::span<const std::byte> stored) {
+  if (stored.size() < kSizeBytes) damaged("its size is missing");
+  std::uint64_t size = 0;
+  for (std::size_t i = kSizeBytes; i-- > 0;) {
+    size = size << 8 | std::to_integer<std::uint64_t>(stored[i]);
+  }
+  return size;
+}
+
+// szip is decoded by libaec where Forebay is built with it.
+#ifdef FOREBAY_SZIP
+
+// The filter's parameters, in the order in which the file has them.
+enum SzipValue : std::size_t { kOptions, kBlockPixels, kPixelBits, kLinePixels, kValues };
+
+void require_szip(std::span<const std::uint32_t> values) {
+  if (values.size() >= kValues) {
+    const std::uint32_t bits = values[kPixelBits];
+    const std::uint32_t block = values[kBlockPixels];
+    const bool bits_fit = (bits >= 1 && bits <= 32) || bits == 64;
+    const bool block_fits = block >= 2 && block <= SZ_MAX_PIXELS_PER_BLOCK && block % 2 == 0;
+    const bool line_fits = values[kLinePixels] >= 1 &&
+                           values[kLinePixels] <= SZ_MAX_BLOCKS_PER_SCANLINE * std::uint64_t{block};
+    if (bits_fit && block_fits && line_fits) return;
+  }
+  damaged("the parameters of its szip filter are impossible");
+}
+
+void decode_szip(std::span<const std::uint32_t> values, std::span<const std::byte> stored,
+                 std::span<std::byte> out) {
+  SZ_com_t parameters{.options_mask = static_cast<int>(values[kOptions]),
+                      .bits_per_pixel = static_cast<int>(values[kPixelBits]),
+                      .pixels_per_block = static_cast<int>(values[kBlockPixels]),
+                      .pixels_per_scanline = static_cast<int>(values[kLinePixels])};
+  const auto body = stored.subspan(kSizeBytes);
+  std::size_t size = out.size();
+  const int code =
+      SZ_BufftoBuffDecompress(out.data(), &size, body.data(), body.size(), &parameters);
+  if (code != SZ_OK || size != out.size()) {
+    damaged(
+        fmt::format("libaec stopped with code {} after {} of {} bytes", code, size, out.size()));
+  }
+}
+
+#else
+
+void require_szip(std::span<const std::uint32_t>) {
+  throw Error(
+      ErrorKind::unsupported, "its chunks are compressed with szip",
+      "build Forebay again with libaec installed, or write the file again with deflate, for "
+      "example 'h5repack -f GZIP=4 IN OUT'");
+}
+
+void decode_szip(std::span<const std::uint32_t> values, std::span<const std::byte>,
+                 std::span<std::byte>) {
+  require_szip(values);
+}
+
+#endif
 
 /// Where the next filter may write: never the vector that its input lies in.
 std::vector<std::byte>& free_buffer(std::span<const std::byte> input, DecodeSpace& space) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "format/field_files.hpp"
 #include "format/hdf5/dataset.hpp"
-#include "format/same_schema.hpp"
 
 namespace forebay::hdf5 {
 namespace {
@@ -128,25 +128,16 @@ bool is_hdf5(const File& file) {
 
 std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,
                                    std::span<const FieldChoice> choices) {
-  std::vector<SamplePart> parts;
-  Schema schema;
-  for (const auto& file : files) {
-    const auto number = static_cast<std::uint32_t>(parts.size());
-    const std::string& path = file->path();
-    const auto fields = read_file(file, choices);
-    check_rows(fields, path);
-    SamplePart part{.rows = fields[0].rows, .fields = {}};
-    Schema found;
-    for (const Dataset& field : fields) {
-      add_field(found, field.field, path);
-      part.fields.push_back({.file = number, .storage = field.storage});
+  // What was chosen is opened under the names that were chosen.
+  return open_fields(text, "hdf5", std::move(files), {}, [&](const auto& file) {
+    auto fields = read_file(file, choices);
+    check_rows(fields, file->path());
+    FileFields found{.rows = fields[0].rows, .fields = {}};
+    for (Dataset& field : fields) {
+      found.fields.push_back({std::move(field.field), std::move(field.storage)});
     }
-    if (number == 0) schema = found;
-    require_same_schema(schema, files[0]->path(), found, path);
-    parts.push_back(std::move(part));
-  }
-  return std::make_unique<FieldSet>(text, "hdf5", std::move(schema), std::move(files),
-                                    std::move(parts));
+    return found;
+  });
 }
 
 }  // namespace forebay::hdf5

@@ -15,7 +15,7 @@ bool is_hdf5(const File& file);
 
 /// Opens `files` as one data set that the user named `text`. Without chosen fields all data sets
 /// with a first dimension are fields, by their path. Uses libhdf5 until it returns; see
-/// library.hpp. Throws not_found, unsupported, corrupt, io, usage; naming file and data set.
+/// driver.hpp. Throws not_found, unsupported, corrupt, io, usage; naming file and data set.
 std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,
                                    std::span<const FieldChoice> choices);
 

@@ -15,10 +15,6 @@ constexpr std::size_t kNamesInMessage = 20;
 // A deeper main tree is hardly one of named databases, and whoever reads one of these is told then.
 constexpr unsigned kDeepestContainer = 2;
 
-std::string to_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 void refuse_duplicates(const TreeHeader& header, const std::string& file) {
   if ((header.flags & kTreeDuplicates) == 0) return;
   throw Error(ErrorKind::unsupported,
@@ -33,7 +29,7 @@ std::vector<std::string> list_names(Tree& main, bool only_leading) {
   for (bool more = cursor.valid(); more; more = main.next(cursor)) {
     const Node node = main.node(cursor);
     if (node.is_tree()) {
-      names.push_back(to_text(node.key));
+      names.emplace_back(chars_of(node.key));
     } else if (only_leading) {
       return {};
     }
@@ -194,6 +190,19 @@ std::uint64_t Database::stored_bytes() const {
 void Database::check_unchanged() const {
   snapshot_->file().check();
   snapshot_->check_unchanged();
+}
+
+TreeFacts facts_of(Database& database) {
+  const TreeHeader& tree = database.tree().header();
+  const Snapshot& snapshot = database.snapshot();
+  return {.file = snapshot.file().path(),
+          .fingerprint = database.fingerprint().text,
+          .entries = tree.entries,
+          .leaf_pages = tree.leaf_pages,
+          .overflow_pages = tree.overflow_pages,
+          .page_size = snapshot.page_size(),
+          .tree_flags = tree.flags,
+          .end_page = std::min(snapshot.meta().last_page + 1, snapshot.file_pages())};
 }
 
 }  // namespace forebay::lmdb

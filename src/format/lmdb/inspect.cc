@@ -1,13 +1,68 @@
 #include "format/lmdb/inspect.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <string_view>
 
-#include "format/lmdb/free_list.hpp"
-#include "format/lmdb/key_pattern.hpp"
+#include "forebay/error.hpp"
 
 namespace forebay::lmdb {
 namespace {
+
+/// Recognizes how the keys of a data set are made, from one pass over them.
+class KeyPattern {
+ public:
+  void add(std::span<const std::byte> key);
+  /// In words; see DatabaseReport::key_pattern.
+  std::string text(bool integer_keys) const;
+
+ private:
+  std::uint64_t count_ = 0;
+  std::size_t least_ = 0;
+  std::size_t most_ = 0;
+  bool all_digits_ = true;
+  bool digits_then_name_ = true;  ///< a number, '_', and more, as Caffe writes them
+  bool printable_ = true;
+  std::string common_;  ///< prefix that all keys share
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+void KeyPattern::add(std::span<const std::byte> key) {
+  const std::string_view text = chars_of(key);
+  const auto after_digits = std::find_if_not(text.begin(), text.end(), is_digit);
+  all_digits_ = all_digits_ && after_digits == text.end();
+  digits_then_name_ = digits_then_name_ && after_digits != text.begin() &&
+                      after_digits != text.end() && *after_digits == '_';
+  printable_ = printable_ && std::all_of(text.begin(), text.end(), [](char c) {
+                 return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+               });
+  if (count_++ == 0) {
+    common_ = text;
+    least_ = most_ = text.size();
+    return;
+  }
+  least_ = std::min(least_, text.size());
+  most_ = std::max(most_, text.size());
+  const std::size_t both = std::min(common_.size(), text.size());
+  const auto differ = std::mismatch(common_.begin(), common_.begin() + both, text.begin());
+  common_.resize(static_cast<std::size_t>(differ.first - common_.begin()));
+}
+
+std::string KeyPattern::text(bool integer_keys) const {
+  if (count_ == 0) return "none";
+  if (integer_keys) return fmt::format("integer, {} bytes", most_);
+  if (all_digits_ && least_ == most_) return fmt::format("decimal, {} digits, zero-padded", most_);
+  if (all_digits_) return "decimal, not padded: key order is not numeric order";
+  if (digits_then_name_) return "decimal number, '_' and a name, as Caffe writes them";
+  const std::string kind = printable_ ? "text" : "bytes";
+  if (count_ > 1 && common_.size() >= 2) {
+    return fmt::format("{}, prefix '{}'", kind, printable_key(common_));
+  }
+  return fmt::format("{}, {}", kind, least_ == most_ ? "one length" : "lengths vary");
+}
 
 void walk_records(Database& database, DatabaseReport& report) {
   KeyPattern pattern;
@@ -74,8 +129,7 @@ std::vector<NamedDatabase> list_named(PageReader& pages) {
   for (bool more = cursor.valid(); more; more = main.next(cursor)) {
     const Node node = main.node(cursor);
     if (!node.is_tree() || (node.flags & kNodeDuplicates) != 0) continue;
-    named.push_back({{reinterpret_cast<const char*>(node.key.data()), node.key.size()},
-                     decode_tree_header(node.data)});
+    named.push_back({std::string(chars_of(node.key)), decode_tree_header(node.data)});
   }
   return named;
 }
@@ -103,6 +157,30 @@ DatabaseReport inspect(Database& database) {
 DatabaseReport inspect(const std::string& path, Engine engine) {
   Database database = Database::open_container(path, engine);
   return inspect(database);
+}
+
+FreePages decode_free_pages(const Entry& entry, const DamageExplainer& explainer, PageNumber leaf) {
+  constexpr std::size_t kNumber = sizeof(std::uint64_t);
+  if (entry.key.size() != kNumber || entry.value.size() < kNumber) {
+    throw explainer.explain(
+        leaf, fmt::format("a record of the free list has a key of {} and a value of {} bytes",
+                          entry.key.size(), entry.value.size()));
+  }
+  const auto count = load<std::uint64_t>(entry.value, 0);
+  if (count > entry.value.size() / kNumber - 1) {
+    throw explainer.explain(
+        leaf, fmt::format("a record of the free list counts {} pages in {} bytes", count,
+                          entry.value.size()));
+  }
+  return {load<std::uint64_t>(entry.key, 0), entry.value.subspan(kNumber, count * kNumber)};
+}
+
+void visit_free_list(PageReader& pages, const std::function<void(const FreePages&)>& visit) {
+  Tree tree(pages, pages.snapshot().meta().free_tree);
+  Cursor cursor = tree.first();
+  for (bool more = cursor.valid(); more; more = tree.next(cursor)) {
+    visit(decode_free_pages(tree.entry(cursor), pages, cursor.leaf().page));
+  }
 }
 
 }  // namespace forebay::lmdb

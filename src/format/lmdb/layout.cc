@@ -28,8 +28,6 @@ int compare_reversed(std::span<const std::byte> a, std::span<const std::byte> b)
 
 }  // namespace
 
-void refuse_load() { throw Error(ErrorKind::corrupt, "a number lies outside its page"); }
-
 PageHeader decode_page_header(std::span<const std::byte> page) {
   return {.number = load<std::uint64_t>(page, 0),
           .flags = load<std::uint16_t>(page, 10),

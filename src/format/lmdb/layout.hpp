@@ -48,6 +48,7 @@
 #include <string>
 
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay::lmdb {
 
@@ -89,18 +90,6 @@ inline constexpr std::uint16_t kNodeDuplicates = 0x04;
 inline constexpr std::uint16_t kTreeReverseKey = 0x02;
 inline constexpr std::uint16_t kTreeDuplicates = 0x04;
 inline constexpr std::uint16_t kTreeIntegerKey = 0x08;
-
-/// Throws corrupt. Apart from load(), to keep that small enough to be inlined.
-[[noreturn]] void refuse_load();
-
-/// A number at `offset`; the one place where raw bytes become numbers.
-template <typename T>
-T load(std::span<const std::byte> bytes, std::size_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) refuse_load();
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
-}
 
 struct PageHeader {
   PageNumber number = 0;

@@ -15,9 +15,7 @@ void fetch_a_later_header(std::span<const std::byte> run) {
   __builtin_prefetch(reinterpret_cast<const void*>(here + kAhead * run.size()));
 }
 
-std::string printed_key(const Node& node) {
-  return printable_key({reinterpret_cast<const char*>(node.key.data()), node.key.size()});
-}
+std::string printed_key(const Node& node) { return printable_key(chars_of(node.key)); }
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "format/lmdb/record_index.hpp"
+#include "format/lmdb/leaf_index.hpp"
 
 namespace forebay::lmdb {
 

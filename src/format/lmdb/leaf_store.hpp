@@ -19,9 +19,9 @@
 #include <span>
 #include <string>
 
+#include "format/lmdb/database.hpp"
 #include "format/lmdb/leaf_producer.hpp"
 #include "format/lmdb/page.hpp"
-#include "format/lmdb/tree_facts.hpp"
 
 namespace forebay::lmdb {
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "format/lmdb/baseline_source.hpp"
+
 namespace forebay::lmdb {
 
 void LmdbSource::seek(std::uint64_t sample) {
@@ -42,3 +44,19 @@ SourceCounters LmdbSource::counters() const {
 }
 
 }  // namespace forebay::lmdb
+
+namespace forebay {
+
+std::unique_ptr<RecordSource> open_records(const std::string& path, SourceEngine engine) {
+  switch (engine) {
+    case SourceEngine::liblmdb:
+      return std::make_unique<lmdb::BaselineSource>(path);
+    case SourceEngine::mmap:
+      return std::make_unique<lmdb::LmdbSource>(lmdb::Database::open(path, Engine::mmap));
+    case SourceEngine::pread:
+      return std::make_unique<lmdb::LmdbSource>(lmdb::Database::open(path, Engine::pread));
+  }
+  throw Error(ErrorKind::usage, "unknown engine", "choose liblmdb, mmap or pread", {.file = path});
+}
+
+}  // namespace forebay

@@ -1,4 +1,4 @@
-#include "format/lmdb/locate.hpp"
+#include "format/lmdb/lmdb_set.hpp"
 
 #include <fmt/format.h>
 
@@ -6,20 +6,12 @@
 #include <optional>
 
 #include "core/log.hpp"
+#include "format/byte_stream.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
-#include "format/lmdb/provenance/sidecar_file.hpp"
 #include "format/lmdb/scan.hpp"
 
 namespace forebay::lmdb {
 namespace {
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 /// Who locates, and what with.
 struct Search {
@@ -52,7 +44,7 @@ std::optional<FoundLeaves> leaves_from_sidecar(const Search& search) {
     const auto found = usable_sidecar(search);
     if (!found) return;
     path = found->path;
-    bytes = text_of(found->bytes);
+    bytes = chars_of(found->bytes);
   });
   path = search.peers.told_by(0, path);
   if (path.empty()) return std::nullopt;
@@ -80,7 +72,7 @@ std::vector<PageNumber> share_leaf_list(const Search& search) {
     } else {
       list();
     }
-    bytes = text_of(std::as_bytes(std::span(*found)));
+    bytes = chars_of(std::as_bytes(std::span(*found)));
   });
   bytes = search.peers.told_by(0, bytes);
   std::vector<PageNumber> leaves(bytes.size() / sizeof(PageNumber));
@@ -95,8 +87,9 @@ FoundLeaves leaves_from_scan(const Search& search) {
   search.peers.together([&] {
     const Peers::Part part = search.peers.part_of(all.size());
     const auto leaves = std::span(all).subspan(part.begin, part.end - part.begin);
-    mine = text_of(
-        to_bytes(count_leaves(search.facts, leaves, search.reader, search.database->pages())));
+    const auto counted =
+        count_leaves(search.facts, leaves, search.reader, search.database->pages());
+    mine = chars_of(to_bytes(counted));
     search.database->check_unchanged();
   });
   std::vector<ScanPart> parts;
@@ -113,10 +106,10 @@ FoundLeaves leaves_from_scan(const Search& search) {
 }
 
 void keep_in_cache(LeafProducer& leaves, const TreeFacts& facts) {
-  const auto path = cached_sidecar_path(facts.fingerprint);
+  const auto path = user_cache_path(facts.fingerprint);
   if (!path) return;
   try {
-    write_sidecar(*path, table_sidecar(leaves, facts));
+    write_whole_file(*path, table_sidecar(leaves, facts));
     log(LogLevel::info, "what the scan has found is kept in {}", *path);
   } catch (const Error& error) {
     log(LogLevel::info, "what the scan has found is not kept: {}", error.what());

@@ -44,10 +44,6 @@ class Page {
   PageNumber number() const { return number_; }
   bool is_leaf() const { return leaf_; }
   unsigned count() const { return count_; }
-  /// Free bytes between offsets and nodes.
-  unsigned free_bytes() const {
-    return upper_ - static_cast<unsigned>(kPageHeaderSize) - 2 * count_;
-  }
 
   Node node(unsigned slot) const;
   PageNumber child(unsigned slot) const { return node(slot).child; }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "format/lmdb/leaf_page.hpp"
+#include "format/lmdb/provenance/leaf_table.hpp"
 
 namespace forebay::lmdb {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "format/lmdb/database.hpp"
 #include "format/lmdb/provenance/leaf_table.hpp"
-#include "format/lmdb/tree_facts.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace forebay::lmdb {

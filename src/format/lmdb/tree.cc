@@ -246,14 +246,13 @@ Node Tree::node(const Cursor& cursor) {
 Entry Tree::entry(const Cursor& cursor) {
   const Node node = this->node(cursor);
   if ((node.flags & (kNodeTree | kNodeDuplicates)) != 0) {
-    throw Error(
-        ErrorKind::unsupported,
-        "the record is a named database (or a set of duplicates) among plain records",
-        "open it as path#name",
-        {.file = pages_->snapshot().file().path(),
-         .offset = cursor.leaf().page * pages_->page_size(),
-         .sample = {},
-         .key = printable_key({reinterpret_cast<const char*>(node.key.data()), node.key.size()})});
+    throw Error(ErrorKind::unsupported,
+                "the record is a named database (or a set of duplicates) among plain records",
+                "open it as path#name",
+                {.file = pages_->snapshot().file().path(),
+                 .offset = cursor.leaf().page * pages_->page_size(),
+                 .sample = {},
+                 .key = printable_key(chars_of(node.key))});
   }
   if (!node.is_overflow()) return {node.key, node.data};
   return {node.key, pages_->value(node.overflow_page(), node.value_size)};

@@ -6,17 +6,6 @@
 #include <utility>
 
 namespace forebay::lmdb {
-namespace {
-
-std::string to_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::span<const std::byte> to_bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-}  // namespace
 
 PageOwners::PageOwners(const Snapshot& snapshot)
     : owned_(std::min(snapshot.meta().last_page + 1, snapshot.file_pages())),
@@ -121,10 +110,10 @@ void TreeCheck::follow(const Level& level) {
 
 /// A branch key lies above all keys before it and at or below all keys after it.
 void TreeCheck::check_separator(PageNumber page, std::span<const std::byte> key) {
-  if (has_previous_ && compare_keys(to_bytes(previous_), key, header_.flags) >= 0) {
-    fault(page, "a branch key is not above the keys before it", printable_key(to_text(key)));
+  if (has_previous_ && compare_keys(bytes_of(previous_), key, header_.flags) >= 0) {
+    fault(page, "a branch key is not above the keys before it", printable_key(chars_of(key)));
   }
-  separator_ = to_text(key);
+  separator_ = chars_of(key);
   has_separator_ = true;
 }
 
@@ -133,7 +122,7 @@ void TreeCheck::check_leaf(PageNumber number, unsigned count) {
     // Looked up again for each record: reading values may have replaced the page's bytes.
     const Page page = pages_.tree_page(number);
     const Node node = page.node(slot);
-    const std::string key = printable_key(to_text(node.key));
+    const std::string key = printable_key(chars_of(node.key));
     check_order(number, node.key, key);
     ++found_.entries;
     guarded(number, key, [&] { check_record(page, node); });
@@ -143,15 +132,15 @@ void TreeCheck::check_leaf(PageNumber number, unsigned count) {
 void TreeCheck::check_order(PageNumber page, std::span<const std::byte> key,
                             const std::string& printable) {
   if (key.empty()) fault(page, "a record has an empty key");
-  if (has_previous_ && compare_keys(to_bytes(previous_), key, header_.flags) >= 0) {
+  if (has_previous_ && compare_keys(bytes_of(previous_), key, header_.flags) >= 0) {
     fault(page, "the key is not above the one before it", printable);
   }
-  if (has_separator_ && compare_keys(to_bytes(separator_), key, header_.flags) > 0) {
+  if (has_separator_ && compare_keys(bytes_of(separator_), key, header_.flags) > 0) {
     fault(page, "the key is below the branch key that leads to it", printable);
   }
   has_separator_ = false;
   has_previous_ = true;
-  previous_ = to_text(key);
+  previous_ = chars_of(key);
 }
 
 void TreeCheck::check_record(const Page& page, const Node& node) {

@@ -1,6 +1,5 @@
 #include "format/lmdb/verify.hpp"
 
-#include "format/lmdb/free_list.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/tree_check.hpp"
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay::raw {
 namespace {
@@ -26,10 +27,6 @@ constexpr std::uint64_t kMostSize = std::uint64_t{1} << 56;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
   throw Error(ErrorKind::unsupported, what, remedy);
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t i) {
@@ -183,7 +180,7 @@ void parse_value(std::string_view key, Literal& text, NpyHeader& header) {
 
 }  // namespace
 
-bool is_npy(std::span<const std::byte> start) { return text_of(start).starts_with(kMagic); }
+bool is_npy(std::span<const std::byte> start) { return chars_of(start).starts_with(kMagic); }
 
 std::uint64_t npy_header_bytes(std::span<const std::byte> start) {
   if (!is_npy(start) || start.size() < kMagic.size() + 4) damaged("it is too short");
@@ -204,7 +201,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> header) {
   const std::uint64_t bytes = npy_header_bytes(header);
   if (header.size() < bytes) damaged("it is cut");
   const std::size_t fixed = byte_at(header, 6) == 1 ? 10 : 12;
-  Literal text(text_of(header.subspan(fixed, bytes - fixed)));
+  Literal text(chars_of(header.subspan(fixed, bytes - fixed)));
   NpyHeader result;
   result.data_offset = bytes;
   std::vector<std::string_view> seen;

@@ -1,4 +1,4 @@
-#include "format/raw/open_npy.hpp"
+#include "format/raw/open_raw.hpp"
 
 #include <fmt/format.h>
 
@@ -6,61 +6,38 @@
 #include <array>
 
 #include "forebay/error.hpp"
-#include "format/raw/choose_fields.hpp"
+#include "format/field_files.hpp"
 #include "format/raw/npy_header.hpp"
-#include "format/same_schema.hpp"
 #include "format/strided_field.hpp"
 
 namespace forebay::raw {
 namespace {
 
-struct NpyArray {
-  std::uint64_t rows = 0;
-  Field field;
-  StridedLayout layout;
-};
-
-NpyArray read_array(const File& file) {
-  try {
-    const NpyHeader header = read_npy_header(file);
-    NpyArray array{.rows = header.shape[0],
-                   .field = {.name = "data", .type = header.type, .shape = {}},
-                   .layout = {}};
-    array.field.shape.assign(header.shape.begin() + 1, header.shape.end());
-    array.field.shape.insert(array.field.shape.end(), header.inside.begin(), header.inside.end());
-    const std::uint64_t bytes = array.field.bytes();
-    array.layout = {
-        .first = header.data_offset, .stride = bytes, .row_bytes = bytes, .swap = header.swap};
-    if (fits(array.layout, array.rows, file.size())) return array;
+FileFields read_array(const File& file) {
+  const NpyHeader header = read_npy_header(file);
+  Field field{.name = "data", .type = header.type, .shape = {}};
+  field.shape.assign(header.shape.begin() + 1, header.shape.end());
+  field.shape.insert(field.shape.end(), header.inside.begin(), header.inside.end());
+  const std::uint64_t bytes = field.bytes();
+  const StridedLayout layout{
+      .first = header.data_offset, .stride = bytes, .row_bytes = bytes, .swap = header.swap};
+  const std::uint64_t rows = header.shape[0];
+  if (!fits(layout, rows, file.size())) {
     throw Error(ErrorKind::corrupt,
-                fmt::format("{} samples of {} bytes do not fit into the file of {} bytes",
-                            array.rows, bytes, file.size()),
+                fmt::format("{} samples of {} bytes do not fit into the file of {} bytes", rows,
+                            bytes, file.size()),
                 "the file was cut: copy it again from its source");
-  } catch (const Error& error) {
-    throw error.within({.file = file.path()});
   }
+  return {.rows = rows,
+          .fields = {{std::move(field), std::make_shared<StridedField>(layout, "contiguous")}}};
 }
 
 }  // namespace
 
 std::unique_ptr<DataSet> open_npy(const std::string& text, DataFiles files,
                                   std::span<const FieldChoice> choices) {
-  std::vector<SamplePart> parts;
-  Schema schema;
-  for (const auto& file : files) {
-    const auto number = static_cast<std::uint32_t>(parts.size());
-    NpyArray array = read_array(*file);
-    SamplePart part{.rows = array.rows, .fields = {}};
-    part.fields.push_back(
-        {.file = number, .storage = std::make_shared<StridedField>(array.layout, "contiguous")});
-    const Schema found{{std::move(array.field)}};
-    if (number == 0) schema = found;
-    require_same_schema(schema, files[0]->path(), found, file->path());
-    parts.push_back(std::move(part));
-  }
-  choose_fields(choices, schema, parts, text);
-  return std::make_unique<FieldSet>(text, "npy", std::move(schema), std::move(files),
-                                    std::move(parts));
+  return open_fields(text, "npy", std::move(files), choices,
+                     [](const auto& file) { return read_array(*file); });
 }
 
 Format npy_format() {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "forebay/error.hpp"
-#include "format/raw/choose_fields.hpp"
+#include "format/field_files.hpp"
 #include "format/strided_field.hpp"
 
 namespace forebay::raw {
@@ -44,16 +44,15 @@ std::uint64_t count_records(const File& file, std::uint64_t header, std::uint64_
                 fmt::format("{} bytes are not {} bytes of header and a whole number of {}-byte "
                             "records",
                             size, header, record),
-                "the file was cut, or correct --schema, --header-bytes and --record-bytes",
-                {.file = file.path()});
+                "the file was cut, or correct --schema, --header-bytes and --record-bytes");
   }
   return (size - header) / record;
 }
 
-std::vector<PartField> fields_of_record(const Schema& schema, const RecordLayout& layout,
-                                        std::uint64_t record, std::uint32_t file) {
+std::vector<FileField> fields_of_record(const Schema& schema, const RecordLayout& layout,
+                                        std::uint64_t record) {
   const bool other_order = layout.big_endian == (std::endian::native == std::endian::little);
-  std::vector<PartField> fields;
+  std::vector<FileField> fields;
   std::uint64_t at = layout.header_bytes;
   for (const Field& field : schema.fields) {
     const auto width = static_cast<std::uint32_t>(size_of(field.type));
@@ -61,9 +60,8 @@ std::vector<PartField> fields_of_record(const Schema& schema, const RecordLayout
                                 .stride = record,
                                 .row_bytes = field.bytes(),
                                 .swap = other_order && width > 1 ? width : 0};
-    fields.push_back({.file = file,
-                      .storage = std::make_shared<StridedField>(
-                          strided, fmt::format("in records of {} bytes", record))});
+    fields.push_back({field, std::make_shared<StridedField>(
+                                 strided, fmt::format("in records of {} bytes", record))});
     at += field.bytes();
   }
   return fields;
@@ -91,17 +89,12 @@ bool is_cifar10(const File& file) {
 std::unique_ptr<DataSet> open_raw(const std::string& text, DataFiles files,
                                   std::span<const FieldChoice> choices, const std::string& format,
                                   const RecordLayout& layout) {
-  Schema schema = parse_schema(layout.schema);
+  const Schema schema = parse_schema(layout.schema);
   const std::uint64_t record = record_bytes(schema, layout);
-  std::vector<SamplePart> parts;
-  for (const auto& file : files) {
-    const auto number = static_cast<std::uint32_t>(parts.size());
-    parts.push_back({.rows = count_records(*file, layout.header_bytes, record),
-                     .fields = fields_of_record(schema, layout, record, number)});
-  }
-  choose_fields(choices, schema, parts, text);
-  return std::make_unique<FieldSet>(text, format, std::move(schema), std::move(files),
-                                    std::move(parts));
+  return open_fields(text, format, std::move(files), choices, [&](const auto& file) {
+    return FileFields{.rows = count_records(*file, layout.header_bytes, record),
+                      .fields = fields_of_record(schema, layout, record)};
+  });
 }
 
 Format raw_format() {

@@ -36,4 +36,13 @@ std::unique_ptr<DataSet> open_raw(const std::string& text, DataFiles files,
 Format raw_format();
 Format cifar10_format();
 
+// NumPy .npy files as a data set of one field: a sample is what lies under one index of the first
+// dimension.
+
+/// Opens `files` as one data set that the user named `text`. The field is "data", or as chosen
+/// ("FILE#image=data"). Throws not_found, unsupported, corrupt, io, usage.
+std::unique_ptr<DataSet> open_npy(const std::string& text, DataFiles files,
+                                  std::span<const FieldChoice> choices);
+Format npy_format();
+
 }  // namespace forebay::raw

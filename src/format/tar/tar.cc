@@ -11,7 +11,6 @@
 #include "forebay/error.hpp"
 #include "format/header_reader.hpp"
 #include "format/kept_members.hpp"
-#include "format/tar/tar_header.hpp"
 
 namespace forebay::tar {
 namespace {
@@ -86,8 +85,7 @@ std::string Walk::content(const Header& header) {
                 fmt::format("a name or attributes of {} bytes do not fit the archive", header.size),
                 "the archive is damaged: copy it again from its source");
   }
-  const auto bytes = reader_.at(at_, header.size);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return std::string(chars_of(reader_.at(at_, header.size)));
 }
 
 void Walk::take_member() {
@@ -156,9 +154,8 @@ const char* compressed_by(std::span<const std::byte> start) {
         "7zXZ",
         "xz"},
        {"\x28\xb5\x2f\xfd", "zstd"}}};
-  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   for (const auto& [magic, name] : kMagics) {
-    if (text.starts_with(magic)) return name;
+    if (chars_of(start).starts_with(magic)) return name;
   }
   return nullptr;
 }

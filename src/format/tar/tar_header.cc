@@ -1,4 +1,4 @@
-#include "format/tar/tar_header.hpp"
+#include "format/tar/tar.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -21,8 +21,7 @@ constexpr Place kMagic{257, 6};
 constexpr Place kPrefix{345, 155};
 
 std::string_view text_at(std::span<const std::byte, kBlock> block, const Place& place) {
-  const std::string_view whole(reinterpret_cast<const char*>(block.data()) + place.begin,
-                               place.bytes);
+  const std::string_view whole = chars_of(block.subspan(place.begin, place.bytes));
   return whole.substr(0, whole.find('\0'));
 }
 

@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "forebay/error.hpp"
-#include "format/raw/choose_fields.hpp"
+#include "format/byte_stream.hpp"
+#include "format/field_files.hpp"
 #include "format/raw/npy_header.hpp"
-#include "format/same_schema.hpp"
 #include "format/strided_field.hpp"
 #include "storage/storages.hpp"
 
@@ -39,13 +39,6 @@ struct Stream {
   throw Error(ErrorKind::corrupt, what, kRestore, {.offset = offset});
 }
 
-template <typename Number>
-Number number_at(std::span<const std::byte> bytes, std::uint64_t at) {
-  Number value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
 std::string index_of(const std::string& path) {
   return path.ends_with(".bin") ? path.substr(0, path.size() - 4) + ".idx" : std::string();
 }
@@ -58,7 +51,7 @@ std::shared_ptr<const File> open_index(const std::string& path) {
   std::array<std::byte, kMark.size()> start{};
   if (file->size() < start.size()) return nullptr;
   file->read(0, start);
-  return std::memcmp(start.data(), kMark.data(), start.size()) == 0 ? file : nullptr;
+  return chars_of(start) == kMark ? file : nullptr;
 }
 
 std::optional<ElementType> declared_type(const FormatOptions& options) {
@@ -181,38 +174,26 @@ Windows windows_of(const FormatOptions& options, const std::string& text) {
 
 std::unique_ptr<DataSet> open_tokens(const FormatRequest& request) {
   Windows windows = windows_of(request.options, request.text);
-  DataFiles files = request.open_files();
-  Schema schema;
-  std::vector<SamplePart> parts;
-  for (const auto& file : files) {
-    const auto number = static_cast<std::uint32_t>(parts.size());
-    try {
-      const Stream stream = stream_of(*file, request.options);
-      const std::uint64_t width = size_of(stream.type);
-      const Schema found{{{.name = "tokens", .type = stream.type, .shape = {windows.length}}}};
-      if (number == 0) schema = found;
-      require_same_schema(schema, files[0]->path(), found, file->path());
-      const StridedLayout layout{.first = stream.first,
-                                 .stride = windows.step * width,
-                                 .row_bytes = windows.length * width,
-                                 .swap = stream.swap};
-      parts.push_back({.rows = windows.count(stream.tokens),
-                       .fields = {{.file = number,
-                                   .storage = std::make_shared<StridedField>(
-                                       layout, fmt::format("windows, {} apart", windows.step))}}});
-    } catch (const Error& error) {
-      throw error.within({.file = file->path()});
-    }
-  }
-  raw::choose_fields(request.found.fields, schema, parts, request.text);
   std::vector<std::string> notes;
-  if (windows.left_out > 0) {
-    notes.push_back(
-        fmt::format("{} tokens at the end of files fill no window of {} and are left out",
-                    windows.left_out, windows.length));
-  }
-  return std::make_unique<FieldSet>(request.text, "tokens", std::move(schema), std::move(files),
-                                    std::move(parts), std::move(notes));
+  const auto read = [&](const std::shared_ptr<const File>& file) {
+    const Stream stream = stream_of(*file, request.options);
+    const std::uint64_t width = size_of(stream.type);
+    const StridedLayout layout{.first = stream.first,
+                               .stride = windows.step * width,
+                               .row_bytes = windows.length * width,
+                               .swap = stream.swap};
+    FileFields found{.rows = windows.count(stream.tokens), .fields = {}};
+    found.fields.push_back(
+        {{.name = "tokens", .type = stream.type, .shape = {windows.length}},
+         std::make_shared<StridedField>(layout, fmt::format("windows, {} apart", windows.step))});
+    if (windows.left_out > 0) {
+      notes = {fmt::format("{} tokens at the end of files fill no window of {} and are left out",
+                           windows.left_out, windows.length)};
+    }
+    return found;
+  };
+  return open_fields(request.text, "tokens", request.open_files(), request.found.fields, read,
+                     notes);
 }
 
 /// Megatron's files by their index; others where a length or a type says that they are streams.
@@ -232,18 +213,17 @@ ElementType parse_index(std::span<const std::byte> index, std::uint64_t& tokens)
   constexpr std::array kTypes{ElementType::u8,  ElementType::i8,  ElementType::i16,
                               ElementType::i32, ElementType::i64, ElementType::f64,
                               ElementType::f32, ElementType::u16};
-  const bool begins =
-      index.size() >= kIndexHeader && std::memcmp(index.data(), kMark.data(), kMark.size()) == 0;
-  if (!begins || number_at<std::uint64_t>(index, 9) != 1) {
+  const bool begins = index.size() >= kIndexHeader && chars_of(index).starts_with(kMark);
+  if (!begins || load<std::uint64_t>(index, 9) != 1) {
     throw Error(ErrorKind::unsupported, "it is no index of Megatron's version 1",
                 "write the data again with Megatron's preprocess_data.py");
   }
-  const auto code = number_at<std::uint8_t>(index, 17);
-  const auto sequences = number_at<std::uint64_t>(index, 18);
+  const auto code = load<std::uint8_t>(index, 17);
+  const auto sequences = load<std::uint64_t>(index, 18);
   if (code == 0 || code > kTypes.size()) {
     damaged(fmt::format("{} is the code of no type", code), 17);
   }
-  const auto bounds = number_at<std::uint64_t>(index, 26);
+  const auto bounds = load<std::uint64_t>(index, 26);
   const std::uint64_t room = index.size() - kIndexHeader;
   if (sequences > room / 12 || bounds > (room - 12 * sequences) / 8) {
     damaged(fmt::format("{} sequences and {} bounds of documents do not fit the index", sequences,
@@ -254,9 +234,9 @@ ElementType parse_index(std::span<const std::byte> index, std::uint64_t& tokens)
   const std::uint64_t firsts = kIndexHeader + 4 * sequences;
   tokens = 0;
   for (std::uint64_t i = 0; i < sequences; ++i) {
-    const auto length = number_at<std::int32_t>(index, kIndexHeader + 4 * i);
+    const auto length = load<std::int32_t>(index, kIndexHeader + 4 * i);
     if (length < 0) damaged("a sequence has a negative length", kIndexHeader + 4 * i);
-    if (number_at<std::uint64_t>(index, firsts + 8 * i) != tokens * size_of(type)) {
+    if (load<std::uint64_t>(index, firsts + 8 * i) != tokens * size_of(type)) {
       damaged(fmt::format("sequence {} does not begin where the one before it ends", i),
               firsts + 8 * i);
     }
@@ -265,7 +245,7 @@ ElementType parse_index(std::span<const std::byte> index, std::uint64_t& tokens)
   std::uint64_t before = 0;
   for (std::uint64_t i = 0; i < bounds; ++i) {
     const std::uint64_t at = firsts + 8 * (sequences + i);
-    const auto bound = number_at<std::uint64_t>(index, at);
+    const auto bound = load<std::uint64_t>(index, at);
     if (bound < before || bound > sequences || (i + 1 == bounds && bound != sequences)) {
       damaged(fmt::format("document {} of {} sequences begins at sequence {}", i, sequences, bound),
               at);

@@ -24,13 +24,15 @@ std::uint8_t gray_of(const std::uint8_t* rgb) {
 }
 float gray_of(const float* rgb) { return (0.299F * rgb[0] + 0.587F * rgb[1]) + 0.114F * rgb[2]; }
 
-/// Calls `work` with a pointer of the type of the values.
+/// Calls `work` with each row, as a pointer of the type of the values, and its number.
 template <typename Work>
-void with_values(const PixelView& image, const Work& work) {
-  if (image.floats) {
-    work(static_cast<float*>(nullptr));
-  } else {
-    work(static_cast<std::uint8_t*>(nullptr));
+void for_each_row(const PixelView& image, const Work& work) {
+  for (std::size_t y = 0; y < image.shape.height; ++y) {
+    if (image.floats) {
+      work(image.row<float>(y), y);
+    } else {
+      work(image.row<std::uint8_t>(y), y);
+    }
   }
 }
 
@@ -44,20 +46,8 @@ void load_as_float(const std::byte* from, std::size_t count, float* into) {
 }
 
 void load_numbers(const std::byte* from, ElementType type, std::size_t count, float* into) {
-  switch (type) {
-    case ElementType::i8:
-      return load_as_float<std::int8_t>(from, count, into);
-    case ElementType::u16:
-      return load_as_float<std::uint16_t>(from, count, into);
-    case ElementType::i16:
-      return load_as_float<std::int16_t>(from, count, into);
-    case ElementType::f16:
-      return widen_float16(from, into, count);
-    case ElementType::f64:
-      return load_as_float<double>(from, count, into);
-    default:
-      std::memcpy(into, from, count * sizeof(float));
-  }
+  if (type == ElementType::f16) return widen_float16(from, into, count);
+  with_number(type, [&](auto number) { load_as_float<decltype(number)>(from, count, into); });
 }
 
 void load_numbers(const std::byte* from, ElementType, std::size_t count, std::uint8_t* into) {
@@ -128,25 +118,17 @@ void pad_pixels(const PixelView& from, std::uint32_t by, const PixelView& to) {
 }
 
 void make_gray(const PixelView& from, const PixelView& to) {
-  with_values(to, [&](auto* values) {
-    using T = std::remove_pointer_t<decltype(values)>;
-    for (std::size_t y = 0; y < to.shape.height; ++y) {
-      const T* in = from.row<T>(y);
-      T* out = to.row<T>(y);
-      for (std::size_t x = 0; x < to.shape.width; ++x) out[x] = gray_of(in + 3 * x);
-    }
+  for_each_row(to, [&]<typename T>(T* out, std::size_t y) {
+    const T* in = from.row<T>(y);
+    for (std::size_t x = 0; x < to.shape.width; ++x) out[x] = gray_of(in + 3 * x);
   });
 }
 
 void make_color(const PixelView& from, const PixelView& to) {
-  with_values(to, [&](auto* values) {
-    using T = std::remove_pointer_t<decltype(values)>;
-    for (std::size_t y = 0; y < to.shape.height; ++y) {
-      const T* in = from.row<T>(y);
-      T* out = to.row<T>(y);
-      for (std::size_t x = 0; x < to.shape.width; ++x) {
-        out[3 * x] = out[3 * x + 1] = out[3 * x + 2] = in[x];
-      }
+  for_each_row(to, [&]<typename T>(T* out, std::size_t y) {
+    const T* in = from.row<T>(y);
+    for (std::size_t x = 0; x < to.shape.width; ++x) {
+      out[3 * x] = out[3 * x + 1] = out[3 * x + 2] = in[x];
     }
   });
 }
@@ -166,25 +148,17 @@ void make_bytes(const PixelView& from, const PixelView& to) {
 }
 
 void swap_red_and_blue(const PixelView& image) {
-  with_values(image, [&](auto* values) {
-    using T = std::remove_pointer_t<decltype(values)>;
-    for (std::size_t y = 0; y < image.shape.height; ++y) {
-      T* row = image.row<T>(y);
-      for (std::size_t x = 0; x < image.shape.width; ++x) std::swap(row[3 * x], row[3 * x + 2]);
-    }
+  for_each_row(image, [&](auto* row, std::size_t) {
+    for (std::size_t x = 0; x < image.shape.width; ++x) std::swap(row[3 * x], row[3 * x + 2]);
   });
 }
 
 void mirror(const PixelView& image) {
-  with_values(image, [&](auto* values) {
-    using T = std::remove_pointer_t<decltype(values)>;
-    const std::size_t channels = image.shape.channels, width = image.shape.width;
-    for (std::size_t y = 0; y < image.shape.height; ++y) {
-      T* row = image.row<T>(y);
-      for (std::size_t x = 0; x < width / 2; ++x) {
-        std::swap_ranges(row + x * channels, row + (x + 1) * channels,
-                         row + (width - 1 - x) * channels);
-      }
+  const std::size_t channels = image.shape.channels, width = image.shape.width;
+  for_each_row(image, [&](auto* row, std::size_t) {
+    for (std::size_t x = 0; x < width / 2; ++x) {
+      std::swap_ranges(row + x * channels, row + (x + 1) * channels,
+                       row + (width - 1 - x) * channels);
     }
   });
 }

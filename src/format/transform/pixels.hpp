@@ -57,6 +57,35 @@ T rounded_to(float value) {
   return whole == whole ? static_cast<T>(whole) : T{0};
 }
 
+/// Calls work(T{}), T being the type of numbers; not for f16, which none is.
+template <typename Work>
+void with_number(ElementType type, Work&& work) {
+  switch (type) {
+    case ElementType::u8:
+      return work(std::uint8_t{});
+    case ElementType::i8:
+      return work(std::int8_t{});
+    case ElementType::u16:
+      return work(std::uint16_t{});
+    case ElementType::i16:
+      return work(std::int16_t{});
+    case ElementType::u32:
+      return work(std::uint32_t{});
+    case ElementType::i32:
+      return work(std::int32_t{});
+    case ElementType::u64:
+      return work(std::uint64_t{});
+    case ElementType::i64:
+      return work(std::int64_t{});
+    case ElementType::f32:
+      return work(float{});
+    case ElementType::f64:
+      return work(double{});
+    case ElementType::f16:
+      break;
+  }
+}
+
 // In place.
 
 void swap_red_and_blue(const PixelView& image);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "format/transform/draws.hpp"
-#include "format/transform/values.hpp"
 #include "format/transform/workspace.hpp"
 
 namespace forebay {

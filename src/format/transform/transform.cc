@@ -4,7 +4,6 @@
 
 #include "format/codec/codecs.hpp"
 #include "format/transform/run.hpp"
-#include "format/transform/values.hpp"
 
 namespace forebay {
 namespace {

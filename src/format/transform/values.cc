@@ -1,5 +1,5 @@
 // Compiled with the optimizer's full effort and without fused operations (src/CMakeLists.txt).
-#include "format/transform/values.hpp"
+#include "format/transform/run.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -31,53 +31,14 @@ void store_rounded(std::span<const float> values, std::byte* out) {
 }
 
 void store(std::span<const float> values, ElementType type, std::byte* out) {
-  switch (type) {
-    case ElementType::u8:
-      return store_rounded<std::uint8_t>(values, out);
-    case ElementType::i8:
-      return store_rounded<std::int8_t>(values, out);
-    case ElementType::u16:
-      return store_rounded<std::uint16_t>(values, out);
-    case ElementType::i16:
-      return store_rounded<std::int16_t>(values, out);
-    case ElementType::u32:
-      return store_rounded<std::uint32_t>(values, out);
-    case ElementType::i32:
-      return store_rounded<std::int32_t>(values, out);
-    case ElementType::u64:
-      return store_rounded<std::uint64_t>(values, out);
-    case ElementType::i64:
-      return store_rounded<std::int64_t>(values, out);
-    case ElementType::f16:
-      return narrow_float16(values.data(), out, values.size());
-    case ElementType::f32:
-      return store_rounded<float>(values, out);
-    case ElementType::f64:
-      return store_rounded<double>(values, out);
-  }
+  if (type == ElementType::f16) return narrow_float16(values.data(), out, values.size());
+  with_number(type, [&](auto number) { store_rounded<decltype(number)>(values, out); });
 }
 
+/// Floats are rounded when they are written.
 void round_to_type(ElementType type, std::span<float> values) {
-  switch (type) {
-    case ElementType::u8:
-      return round_all<std::uint8_t>(values);
-    case ElementType::i8:
-      return round_all<std::int8_t>(values);
-    case ElementType::u16:
-      return round_all<std::uint16_t>(values);
-    case ElementType::i16:
-      return round_all<std::int16_t>(values);
-    case ElementType::u32:
-      return round_all<std::uint32_t>(values);
-    case ElementType::i32:
-      return round_all<std::int32_t>(values);
-    case ElementType::u64:
-      return round_all<std::uint64_t>(values);
-    case ElementType::i64:
-      return round_all<std::int64_t>(values);
-    default:
-      return;  // rounded when they are written
-  }
+  if (is_floating(type)) return;
+  with_number(type, [&](auto number) { round_all<decltype(number)>(values); });
 }
 
 class Apply {

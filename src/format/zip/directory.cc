@@ -1,4 +1,4 @@
-#include "format/zip/directory.hpp"
+#include "format/zip/zip.hpp"
 
 #include <fmt/format.h>
 #include <libdeflate.h>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 #include "format/dataset_files.hpp"
 
 namespace forebay::zip {
@@ -38,16 +39,8 @@ constexpr std::uint64_t kElsewhere32 = 0xFFFFFFFF;
               {.offset = offset});
 }
 
-/// The caller has checked that it lies inside.
-template <typename Number>
-Number number_at(std::span<const std::byte> bytes, std::uint64_t at) {
-  Number value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
 bool begins_with(std::span<const std::byte> bytes, std::string_view mark) {
-  return bytes.size() >= mark.size() && std::memcmp(bytes.data(), mark.data(), mark.size()) == 0;
+  return chars_of(bytes).starts_with(mark);
 }
 
 /// Where the central directory is.
@@ -67,8 +60,8 @@ std::vector<std::byte> read(const File& file, std::uint64_t offset, std::uint64_
 /// Whether the record at `end` has a directory right before it, or says where it is told: the mark
 /// of its begin may stand in the comment that follows it as well.
 bool ends_directory(const File& file, std::uint64_t end, std::span<const std::byte> record) {
-  const std::uint64_t entries = number_at<std::uint16_t>(record, 10);
-  const std::uint64_t bytes = number_at<std::uint32_t>(record, 12);
+  const std::uint64_t entries = load<std::uint16_t>(record, 10);
+  const std::uint64_t bytes = load<std::uint32_t>(record, 12);
   if (entries == kElsewhere16 || bytes == kElsewhere32) return true;
   if (bytes < kCentralBytes || bytes > end) return entries == 0 && bytes == 0;
   return begins_with(read(file, end - bytes, kCentral.size()), kCentral);
@@ -79,7 +72,7 @@ std::uint64_t find_end(const File& file) {
   const std::uint64_t size = file.size();
   const std::uint64_t begin = size - std::min(size, kEndBytes + kLongest);
   const auto tail = read(file, begin, size - begin);
-  const std::string_view text(reinterpret_cast<const char*>(tail.data()), tail.size());
+  const std::string_view text = chars_of(tail);
   std::size_t last = std::string_view::npos;
   for (std::size_t at = text.rfind(kEnd); at != std::string_view::npos;
        at = at == 0 ? at - 1 : text.rfind(kEnd, at - 1)) {
@@ -99,24 +92,24 @@ std::optional<Place> find_directory_64(const File& file, std::uint64_t end) {
   const std::uint64_t at = end - kLocator64Bytes - kEnd64Bytes;
   const auto record = read(file, at, kEnd64Bytes);
   if (!begins_with(record, kEnd64)) damaged("the end of the central directory is no record", at);
-  return Place{.offset = number_at<std::uint64_t>(record, 48),
-               .bytes = number_at<std::uint64_t>(record, 40),
-               .entries = number_at<std::uint64_t>(record, 32),
+  return Place{.offset = load<std::uint64_t>(record, 48),
+               .bytes = load<std::uint64_t>(record, 40),
+               .entries = load<std::uint64_t>(record, 32),
                .before = at};
 }
 
 Place find_directory(const File& file) {
   const std::uint64_t end = find_end(file);
   const auto record = read(file, end, kEndBytes);
-  const std::uint64_t disk = number_at<std::uint16_t>(record, 4);
-  const std::uint64_t first_disk = number_at<std::uint16_t>(record, 6);
+  const std::uint64_t disk = load<std::uint16_t>(record, 4);
+  const std::uint64_t first_disk = load<std::uint16_t>(record, 6);
   if ((disk != 0 && disk != kElsewhere16) || (first_disk != 0 && first_disk != kElsewhere16)) {
     throw Error(ErrorKind::unsupported, "the archive is split over several files",
                 "join it: zip -s 0 SPLIT.zip --out WHOLE.zip", {.offset = end});
   }
-  Place place{.offset = number_at<std::uint32_t>(record, 16),
-              .bytes = number_at<std::uint32_t>(record, 12),
-              .entries = number_at<std::uint16_t>(record, 10),
+  Place place{.offset = load<std::uint32_t>(record, 16),
+              .bytes = load<std::uint32_t>(record, 12),
+              .entries = load<std::uint16_t>(record, 10),
               .before = end};
   if (place.offset == kElsewhere32 || place.bytes == kElsewhere32 ||
       place.entries == kElsewhere16) {
@@ -142,16 +135,16 @@ class Large {
   explicit Large(std::span<const std::byte> extra) {
     constexpr std::uint16_t kId = 1;
     while (extra.size() >= 4) {
-      const std::uint64_t bytes = number_at<std::uint16_t>(extra, 2);
+      const std::uint64_t bytes = load<std::uint16_t>(extra, 2);
       if (bytes > extra.size() - 4) return;
-      if (number_at<std::uint16_t>(extra, 0) == kId) rest_ = extra.subspan(4, bytes);
+      if (load<std::uint16_t>(extra, 0) == kId) rest_ = extra.subspan(4, bytes);
       extra = extra.subspan(4 + bytes);
     }
   }
   std::uint64_t take(std::uint32_t small) {
     if (small != kElsewhere32) return small;
     if (rest_.size() < 8) damaged("a size of more than 32 bits is not there", 0);
-    const auto value = number_at<std::uint64_t>(rest_, 0);
+    const auto value = load<std::uint64_t>(rest_, 0);
     rest_ = rest_.subspan(8);
     return value;
   }
@@ -174,23 +167,23 @@ std::optional<Entry> take_entry(std::span<const std::byte>& bytes, std::uint64_t
   if (bytes.size() < kCentralBytes || !begins_with(bytes, kCentral)) {
     damaged("the central directory is no list of members", 0);
   }
-  const std::uint64_t name = number_at<std::uint16_t>(bytes, 28);
-  const std::uint64_t extra = number_at<std::uint16_t>(bytes, 30);
-  const std::uint64_t comment = number_at<std::uint16_t>(bytes, 32);
+  const std::uint64_t name = load<std::uint16_t>(bytes, 28);
+  const std::uint64_t extra = load<std::uint16_t>(bytes, 30);
+  const std::uint64_t comment = load<std::uint16_t>(bytes, 32);
   if (name + extra + comment > bytes.size() - kCentralBytes) {
     damaged("a record of the central directory ends behind it", 0);
   }
-  Entry entry{.name = {reinterpret_cast<const char*>(bytes.data()) + kCentralBytes, name}};
+  Entry entry{.name = std::string(chars_of(bytes.subspan(kCentralBytes, name)))};
   Large large(bytes.subspan(kCentralBytes + name, extra));
-  const std::uint64_t content = large.take(number_at<std::uint32_t>(bytes, 24));
-  const std::uint64_t stored = large.take(number_at<std::uint32_t>(bytes, 20));
-  const std::uint64_t local = large.take(number_at<std::uint32_t>(bytes, 42));
-  const auto flags = number_at<std::uint16_t>(bytes, 8);
-  const auto method = number_at<std::uint16_t>(bytes, 10);
-  const std::uint32_t mode = number_at<std::uint32_t>(bytes, 38) >> 16;  // of Unix
+  const std::uint64_t content = large.take(load<std::uint32_t>(bytes, 24));
+  const std::uint64_t stored = large.take(load<std::uint32_t>(bytes, 20));
+  const std::uint64_t local = large.take(load<std::uint32_t>(bytes, 42));
+  const auto flags = load<std::uint16_t>(bytes, 8);
+  const auto method = load<std::uint16_t>(bytes, 10);
+  const std::uint32_t mode = load<std::uint32_t>(bytes, 38) >> 16;  // of Unix
   entry.link = (mode & 0xF000) == 0xA000;
-  entry.member.checksum = number_at<std::uint32_t>(bytes, 16) ^
-                          libdeflate_crc32(0, entry.name.data(), entry.name.size());
+  entry.member.checksum =
+      load<std::uint32_t>(bytes, 16) ^ libdeflate_crc32(0, entry.name.data(), entry.name.size());
   bytes = bytes.subspan(kCentralBytes + name + extra + comment);
   if (entry.name.ends_with('/')) return std::nullopt;
   require_readable(entry, flags, method);
@@ -263,13 +256,12 @@ LocalHeader local_header(std::span<const std::byte> stored) {
   if (stored.size() < kLocalBytes || !begins_with(stored, kLocal)) {
     throw Error(ErrorKind::corrupt, "there is no header in front of its bytes", kRemedy);
   }
-  const std::uint64_t name = number_at<std::uint16_t>(stored, 26);
-  const std::uint64_t bytes = kLocalBytes + name + number_at<std::uint16_t>(stored, 28);
+  const std::uint64_t name = load<std::uint16_t>(stored, 26);
+  const std::uint64_t bytes = kLocalBytes + name + load<std::uint16_t>(stored, 28);
   if (bytes > stored.size()) {
     throw Error(ErrorKind::corrupt, "its header is longer than what follows", kRemedy);
   }
-  return {.bytes = bytes,
-          .name = {reinterpret_cast<const char*>(stored.data()) + kLocalBytes, name}};
+  return {.bytes = bytes, .name = chars_of(stored.subspan(kLocalBytes, name))};
 }
 
 }  // namespace forebay::zip

@@ -11,7 +11,6 @@
 #include <unordered_set>
 
 #include "forebay/error.hpp"
-#include "format/zip/directory.hpp"
 
 namespace forebay::zip {
 namespace {

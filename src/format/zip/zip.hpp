@@ -11,13 +11,40 @@
 // place, deflated ones are decoded; both are checked.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/member_set.hpp"
 #include "format/registry.hpp"
 
 namespace forebay::zip {
+
+// The central directory of a zip archive, also in its form for large archives (zip64). Functions of
+// bytes that nobody trusts.
+
+struct Entry {
+  std::string name;
+  /// From the local header to the next one, or as far as it can reach. Its checksum is the CRC-32
+  /// of the part, XOR that of the name.
+  Member member;
+  CodedPart part;
+  bool link = false;  ///< symbolic
+};
+
+/// Every file that the directory lists, in its order. Throws corrupt, unsupported, io, naming file,
+/// member and offset.
+std::vector<Entry> read_directory(const File& file, std::uint32_t number);
+
+/// The local header that `stored` begins with.
+struct LocalHeader {
+  std::uint64_t bytes = 0;
+  std::string_view name;
+};
+/// Throws corrupt where it is not whole.
+LocalHeader local_header(std::span<const std::byte> stored);
 
 /// The samples of these archives. Throws corrupt, unsupported, io, naming file and offset.
 FoundMembers find_members(const DataFiles& files);

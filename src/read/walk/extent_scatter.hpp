@@ -23,7 +23,7 @@
 
 #include "forebay/communicator.hpp"
 #include "format/lmdb/database.hpp"
-#include "format/lmdb/leaf_layout.hpp"
+#include "format/lmdb/leaf_producer.hpp"
 #include "read/window_plan.hpp"
 
 namespace forebay {

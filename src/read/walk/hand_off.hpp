@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "forebay/communicator.hpp"
-#include "format/lmdb/cursor.hpp"
+#include "format/lmdb/tree.hpp"
 #include "read/root_map.hpp"
 
 namespace forebay {

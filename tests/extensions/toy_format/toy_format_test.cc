@@ -53,8 +53,6 @@ class LinePlan final : public Plan {
     }
     join(extents_);
   }
-  std::size_t units() const override { return 0; }
-  void decode(std::size_t, const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {}
   std::span<const std::byte> part(std::size_t position, std::size_t, const FileBytes& bytes,
                                   std::span<const std::byte>) const override {
     const FileExtent& line = lines_[position];

@@ -1,4 +1,4 @@
-#include "format/codec/resize.hpp"
+#include "format/codec/image.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Filters undone by hand: hostile parameters and bytes end in an Error, without large allocations.
-#include "format/hdf5/filters.hpp"
+#include "format/hdf5/chunked_field.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>

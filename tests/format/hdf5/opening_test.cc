@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "format/hdf5/chunk_index.hpp"
+#include "format/hdf5/dataset.hpp"
 #include "format/hdf5/open_hdf5.hpp"
 #include "tests/format/hdf5/hdf5_file.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "format/lmdb/known_leaves.hpp"
 #include "format/lmdb/leaf_index.hpp"
-#include "format/lmdb/leaf_page.hpp"
+#include "format/lmdb/provenance/leaf_table.hpp"
 #include "format/lmdb/scan.hpp"
 #include "tests/format/lmdb/every_database.hpp"
 

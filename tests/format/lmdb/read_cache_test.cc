@@ -1,5 +1,5 @@
 // The cache of the pread engine: right bytes, few requests.
-#include "format/lmdb/read_cache.hpp"
+#include "format/lmdb/page_reader.hpp"
 
 #include <gtest/gtest.h>
 

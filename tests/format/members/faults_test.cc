@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "core/private_memory.hpp"
 #include "format/kept_members.hpp"
 #include "format/registry.hpp"
 #include "format/sample_reader.hpp"
@@ -95,6 +96,11 @@ TEST_F(Zip, ClaimsOfMoreThanDeflateCanDoAreRefused) {
   archive.replace(record_of(archive, "2.jpg") + 24, 4, little(0x7FFFFFFF, 4));
   EXPECT_THAT(error_of(file("claims.zip", archive)),
               AllOf(HasSubstr("claims.zip"), HasSubstr("'2.jpg' claims 2147483647 bytes")));
+}
+
+TEST(PrivateMemory, ThatNobodyHasIsAnErrorWithARemedy) {
+  EXPECT_EQ(error_from([] { PrivateMemory().get(std::uint64_t{1} << 60); }).kind(),
+            ErrorKind::usage);
 }
 
 class Records : public Faults {

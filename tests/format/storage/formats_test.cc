@@ -8,7 +8,7 @@
 
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"
-#include "format/lmdb/provenance/sidecar_file.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
 #include "format/registry.hpp"
 #include "format/sample_reader.hpp"
 #include "tests/support/lmdb_builder.hpp"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "forebay/error.hpp"
-#include "format/codec/resize.hpp"
+#include "format/codec/image.hpp"
 #include "tests/format/transform/jpeg_files.hpp"
 #include "tests/support/scale.hpp"
 

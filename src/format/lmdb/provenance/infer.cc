@@ -268,9 +268,4 @@ std::optional<Recipe> infer_recipe(const DatabaseFacts& facts, const UniformLayo
   return {};
 }
 
-std::optional<Recipe> infer_recipe(Database& database, const RecipeHints& hints) {
-  const DatabaseFacts facts = recipe_facts(database);
-  return infer_recipe(facts, walk_layout(database), hints);
-}
-
 }  // namespace forebay::lmdb

@@ -19,7 +19,7 @@
 #include "format/lmdb/database.hpp"
 #include "format/lmdb/provenance/recipe.hpp"
 #include "format/lmdb/provenance/replay.hpp"
-#include "format/lmdb/provenance/uniform_layout.hpp"
+#include "format/lmdb/provenance/survey.hpp"
 
 namespace forebay::lmdb {
 
@@ -47,8 +47,6 @@ DatabaseFacts recipe_facts(Database& database);
 /// kInferEffort times the records, or a million leaves if those are more.
 std::optional<Recipe> infer_recipe(const DatabaseFacts& facts, const UniformLayout& layout,
                                    const RecipeHints& hints = {});
-/// The same, after a walk over the whole tree. Throws as Tree.
-std::optional<Recipe> infer_recipe(Database& database, const RecipeHints& hints = {});
 
 inline constexpr std::uint64_t kInferEffort = 4;
 

@@ -1,7 +1,7 @@
 // The layout of any tree, compressed: what a scan finds out and what a sidecar of form `table`
 // holds.
 //
-// Segments are encoded one by one (segment_codec.hpp). A group is a run of segments that are equal
+// Segments are encoded one by one (SegmentEncoder). A group is a run of segments that are equal
 // but for where they lie, at a constant distance: their bytes are kept once. Layouts that repeat
 // thus take the same few bytes however many records there are.
 //
@@ -11,17 +11,63 @@
 //   facts of the keys (key_facts.hpp)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "format/byte_stream.hpp"
 #include "format/lmdb/leaf_producer.hpp"
+#include "format/lmdb/page.hpp"
 #include "format/lmdb/provenance/key_facts.hpp"
-#include "format/lmdb/provenance/segment_codec.hpp"
 
 namespace forebay::lmdb {
+
+// The leaves of one segment as a few hundred bytes to a few kilobytes.
+//
+// A writer of LMDB takes pages mostly in file order, so the place of each leaf and each overflow
+// run is predicted from what came before it, and only the difference is kept. Six streams of small
+// numbers, which zstd then shortens together:
+//
+//   records of each leaf            | slots that were passed over before each run
+//   page of each leaf - prediction  | page of each run - prediction
+//   runs of each leaf               | pages of each run
+//
+// Prediction: the page behind the leaf or run before, in the order leaf, its runs, next leaf. The
+// first leaf is predicted to lie at the segment's base page: the bytes do not depend on where the
+// segment lies, hence segments of regular layouts are equal byte by byte.
+//
+//   bytes = length of the six streams together, zstd(6 x length of stream, 6 x stream)
+
+struct EncodedSegment {
+  std::uint64_t samples = 0;
+  std::uint64_t leaves = 0;
+  PageNumber base = 0;
+  std::vector<std::byte> bytes;
+};
+
+class SegmentEncoder {
+ public:
+  void add(const LeafLayout& leaf);
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t leaves() const { return leaves_; }
+  /// What was added since the last call; at least one leaf.
+  EncodedSegment finish();
+
+ private:
+  std::array<ByteWriter, 6> streams_;
+  std::uint64_t samples_ = 0;
+  std::uint64_t leaves_ = 0;
+  PageNumber base_ = 0;
+  PageNumber next_ = 0;
+};
+
+/// Hands out the leaves. What is allocated is bounded by `samples` and `leaves`.
+/// Throws corrupt when the bytes do not hold exactly that many.
+void decode_segment(std::span<const std::byte> bytes, PageNumber base, std::uint64_t samples,
+                    std::uint64_t leaves, const LeafSink& sink);
 
 /// Equal segments: number i of `repeat` has its first leaf at page base + i * distance.
 struct SegmentGroup {
@@ -123,5 +169,9 @@ class TableLeaves final : public LeafProducer {
   std::vector<Segment> directory_;
   std::vector<GroupStart> starts_;
 };
+
+/// `runs` holds the overflow runs of the result. Values that are no samples (named databases) lie
+/// in the leaf. Throws what the page's explainer makes of a page that is no leaf, or damaged.
+SeenLeaf look_at_leaf(const Page& page, std::uint32_t page_size, std::vector<LeafRun>& runs);
 
 }  // namespace forebay::lmdb

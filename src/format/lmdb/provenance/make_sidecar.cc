@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "format/lmdb/leaf_page.hpp"
+#include "format/lmdb/provenance/leaf_table.hpp"
 #include "format/lmdb/provenance/recipe_leaves.hpp"
 #include "format/lmdb/scan.hpp"
 

@@ -37,8 +37,8 @@
 #include <optional>
 #include <vector>
 
+#include "format/byte_stream.hpp"
 #include "format/lmdb/layout.hpp"
-#include "format/lmdb/provenance/number_stream.hpp"
 
 namespace forebay::lmdb {
 
@@ -67,7 +67,7 @@ class PageAllocator {
   /// Of the free list; `flags` and `pad` are 0.
   TreeHeader free_tree() const;
 
-  void write(NumberWriter& out) const;
+  void write(ByteWriter& out) const;
   /// What write() wrote. Throws corrupt.
   static PageAllocator read(NumberReader& in, std::uint32_t page_size);
 

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "format/lmdb/provenance/number_stream.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -81,16 +81,16 @@ void validate(const Recipe& recipe) {
 }
 
 std::vector<std::byte> to_bytes(const Recipe& recipe) {
-  NumberWriter out;
-  out.put(kRecipeVersion);
-  out.put((recipe.append ? kAppend : 0) | (recipe.created_apart ? kCreatedApart : 0));
-  out.put(recipe.page_size);
-  out.put(recipe.key_size);
-  out.put(recipe.value_size);
-  out.put(recipe.records);
-  out.put(recipe.commit_every);
-  out.put(recipe.first_commit);
-  out.put(recipe.name);
+  ByteWriter out;
+  out.varint(kRecipeVersion);
+  out.varint((recipe.append ? kAppend : 0) | (recipe.created_apart ? kCreatedApart : 0));
+  out.varint(recipe.page_size);
+  out.varint(recipe.key_size);
+  out.varint(recipe.value_size);
+  out.varint(recipe.records);
+  out.varint(recipe.commit_every);
+  out.varint(recipe.first_commit);
+  out.block(bytes_of(recipe.name));
   return out.take();
 }
 

@@ -8,7 +8,7 @@
 // well: page size, key size, number of records, append or plain put, which database, and how it
 // was created. Records a leaf and children a branch follow from the sizes.
 //
-// As bytes, each number a varint (number_stream.hpp):
+// As bytes, each number a varint (byte_stream.hpp):
 //
 //   version  options  page size  key size  value size  records  commit every  first commit
 //   name size  name

@@ -40,14 +40,6 @@ void RecipeLeaves::add_checkpoint(std::span<const std::byte> bytes) {
   checkpoint_ends_.push_back(checkpoints_.size());
 }
 
-std::size_t RecipeLeaves::largest_checkpoint() const {
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < checkpoint_ends_.size(); ++i) {
-    most = std::max(most, checkpoint(i).size());
-  }
-  return most;
-}
-
 void RecipeLeaves::write(ByteWriter& out) const {
   out.block(to_bytes(recipe_));
   out.varint(checkpoint_ends_.size());

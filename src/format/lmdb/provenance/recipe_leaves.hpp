@@ -36,7 +36,6 @@ class RecipeLeaves final : public LeafProducer {
   std::uint64_t memory_bytes() const override;
 
   const Recipe& recipe() const { return recipe_; }
-  std::size_t largest_checkpoint() const;
 
  private:
   explicit RecipeLeaves(Recipe recipe) : recipe_(std::move(recipe)) {}

@@ -116,17 +116,17 @@ TreeHeader RecordTree::header() const {
   return header;
 }
 
-void RecordTree::write(NumberWriter& out) const {
-  out.put(depth_);
+void RecordTree::write(ByteWriter& out) const {
+  out.varint(depth_);
   for (unsigned level = 0; level < depth_; ++level) {
-    out.put(edge_[level].page);
-    out.put(edge_[level].count);
-    out.put(edge_[level].dirty ? 1 : 0);
+    out.varint(edge_[level].page);
+    out.varint(edge_[level].count);
+    out.varint(edge_[level].dirty ? 1 : 0);
   }
-  for (const LeafRun& run : runs_) out.put(run.page);
-  out.put(entries_);
-  out.put(leaf_pages_);
-  out.put(branch_pages_);
+  for (const LeafRun& run : runs_) out.varint(run.page);
+  out.varint(entries_);
+  out.varint(leaf_pages_);
+  out.varint(branch_pages_);
 }
 
 void RecordTree::read(NumberReader& in) {

@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "format/lmdb/leaf_layout.hpp"
+#include "format/lmdb/leaf_producer.hpp"
 #include "format/lmdb/provenance/page_allocator.hpp"
 #include "format/lmdb/provenance/recipe.hpp"
 
@@ -50,7 +50,7 @@ class RecordTree {
   /// `flags` and `pad` are 0.
   TreeHeader header() const;
 
-  void write(NumberWriter& out) const;
+  void write(ByteWriter& out) const;
   /// What write() wrote for a tree of the same recipe. Throws corrupt.
   void read(NumberReader& in);
 

@@ -113,11 +113,11 @@ void Replay::set_commits(std::uint64_t first_commit, std::uint64_t commit_every)
 }
 
 std::vector<std::byte> Replay::checkpoint() const {
-  NumberWriter out;
-  out.put(kCheckpointVersion);
-  out.put(put_);
-  out.put(position_);
-  out.put(ended_ ? 1 : 0);
+  ByteWriter out;
+  out.varint(kCheckpointVersion);
+  out.varint(put_);
+  out.varint(position_);
+  out.varint(ended_ ? 1 : 0);
   pages_.write(out);
   name_.write(out);
   tree_.write(out);
@@ -146,6 +146,47 @@ Replay::Replay(const Recipe& recipe, std::span<const std::byte> checkpoint)
                 "make the provenance of the data set anew");
   }
   until_commit_ = until_commit(recipe_, put_);
+}
+
+void NameRecord::create(PageAllocator& pages) {
+  leaf_ = pages.allocate(1);
+  dirty_ = true;
+  tree_changed_ = true;
+}
+
+void NameRecord::touch(PageAllocator& pages) {
+  if (dirty_) return;
+  const PageNumber copy = pages.allocate(1);
+  pages.release(leaf_);
+  leaf_ = copy;
+  dirty_ = true;
+}
+
+void NameRecord::before_put(PageAllocator& pages, bool tree_is_empty) {
+  if (!exists() || tree_changed_) return;
+  if (!tree_is_empty) touch(pages);
+  tree_changed_ = true;
+}
+
+void NameRecord::before_commit(PageAllocator& pages) {
+  if (!exists()) return;
+  if (tree_changed_) touch(pages);
+  dirty_ = false;
+  tree_changed_ = false;
+}
+
+void NameRecord::write(ByteWriter& out) const {
+  out.varint(leaf_ + 1);  // kNoPage becomes 0
+  out.varint(dirty_ ? 1 : 0);
+  out.varint(tree_changed_ ? 1 : 0);
+}
+
+NameRecord NameRecord::read(NumberReader& in) {
+  NameRecord record;
+  record.leaf_ = in.get(0, kMaxPageNumber, "the page of the name") - 1;
+  record.dirty_ = in.get_flag("the state of the name's page");
+  record.tree_changed_ = in.get_flag("the state of the named tree");
+  return record;
 }
 
 }  // namespace forebay::lmdb

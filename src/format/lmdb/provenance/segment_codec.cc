@@ -1,4 +1,4 @@
-#include "format/lmdb/provenance/segment_codec.hpp"
+#include "format/lmdb/provenance/leaf_table.hpp"
 
 #include <fmt/format.h>
 #include <zstd.h>

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "format/lmdb/provenance/leaf_table.hpp"
 #include "format/lmdb/provenance/recipe_leaves.hpp"
+#include "format/user_cache.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -81,8 +85,7 @@ SidecarResult read_sidecar(std::span<const std::byte> bytes, const TreeFacts& fa
   const SidecarHeader header = read_header(bytes);
   if (std::string fault = fault_of(bytes, header); !fault.empty()) return {.problem = fault};
   ByteReader in(bytes.subspan(kHeaderBytes));
-  const auto text = in.block();
-  const std::string fingerprint(reinterpret_cast<const char*>(text.data()), text.size());
+  const std::string fingerprint(chars_of(in.block()));
   if (fingerprint != facts.fingerprint) {
     return {.problem = fmt::format("it was made for another state of the data set ({}, now {})",
                                    printable_key(fingerprint, 300), facts.fingerprint)};
@@ -152,6 +155,60 @@ void seal_again(std::span<std::byte> sidecar) {
   if (sidecar.size() < kHeaderBytes) return;
   const std::uint64_t sum = checksum(sidecar);
   std::memcpy(sidecar.data() + kChecksumAt, &sum, sizeof sum);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostNameBytes = 100;
+
+/// `name` as part of a file name that no other name shares.
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_';
+    text += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return text.size() <= kMostNameBytes ? text : hash_text(name);
+}
+
+std::optional<FoundSidecar> try_read(const std::string& path, std::uint64_t most_bytes) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return {};
+  try {
+    return FoundSidecar{.path = path, .bytes = read_small_file(path, most_bytes)};
+  } catch (const Error& problem) {
+    log_message(LogLevel::warning, fmt::format("{} is not used: {}", path, problem.what()));
+    return {};
+  }
+}
+
+}  // namespace
+
+std::string sidecar_path(const DatasetPath& dataset) {
+  if (dataset.foreign) return {};
+  if (dataset.name.empty()) return dataset.data_file + ".forebay";
+  return fmt::format("{}.{}.forebay", dataset.data_file, escaped(dataset.name));
+}
+
+std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
+                                        std::uint64_t most_bytes) {
+  std::vector<std::string> paths;
+  if (auto beside = sidecar_path(dataset); !beside.empty()) paths.push_back(std::move(beside));
+  if (auto cached = user_cache_path(fingerprint)) paths.push_back(std::move(*cached));
+  std::vector<FoundSidecar> found;
+  for (const std::string& path : paths) {
+    if (auto one = try_read(path, most_bytes)) found.push_back(std::move(*one));
+  }
+  return found;
+}
+
+std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // keeps the products small
+  return (std::uint64_t{1} << 20) + 32 * std::min(entries, kMost) +
+         64 * std::min(leaf_pages, kMost);
 }
 
 }  // namespace forebay::lmdb

@@ -14,13 +14,16 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "format/byte_stream.hpp"
+#include "format/lmdb/database.hpp"
+#include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/leaf_producer.hpp"
-#include "format/lmdb/tree_facts.hpp"
+#include "format/user_cache.hpp"
 
 namespace forebay::lmdb {
 
@@ -54,5 +57,30 @@ std::vector<std::byte> seal_sidecar(SidecarForm form, const std::string& fingerp
                                     std::span<const std::byte> body);
 /// Makes the checksum of changed bytes valid again: for tests, which tamper with what is inside.
 void seal_again(std::span<std::byte> sidecar);
+
+// Where sidecars live, and how they get there.
+//
+//   <data file>.forebay              beside the data: made by `forebay pack` and `provenance`
+//   <data file>.<name>.forebay       of a named database; bytes of the name other than letters,
+//                                    digits, '-' and '_' as %XX, long names as a hash
+//   $XDG_CACHE_HOME/forebay/<hash of the fingerprint>.forebay    (or ~/.cache/forebay): what `auto`
+//                                    found out by itself (user_cache.hpp); the same for all copies
+//                                    of a data set
+
+/// Beside the data, whether it exists or not. Empty where only the data are: on foreign storage.
+std::string sidecar_path(const DatasetPath& dataset);
+
+/// A sidecar as found. Its bytes have not been looked at.
+struct FoundSidecar {
+  std::string path;
+  std::vector<std::byte> bytes;
+};
+
+/// The candidates in the order of preference: beside the data, then in the cache. Those that do not
+/// exist, cannot be read or are larger than `most_bytes` are left out. Throws nothing.
+std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
+                                        std::uint64_t most_bytes);
+/// More than any sidecar of a data set with these counts needs.
+std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages);
 
 }  // namespace forebay::lmdb

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "format/lmdb/provenance/infer.hpp"
+#include "format/lmdb/provenance/survey.hpp"
 #include "tests/format/lmdb/provenance/recipe_database.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -45,8 +46,14 @@ inline testing::AssertionResult agrees(lmdb::Replay replay, const lmdb::UniformL
          << "other totals: last page " << replay.totals().last_page << " for " << totals.last_page;
 }
 
+inline std::optional<lmdb::Recipe> infer_recipe(lmdb::Database& database,
+                                                const lmdb::RecipeHints& hints = {}) {
+  return lmdb::infer_recipe(lmdb::recipe_facts(database), lmdb::survey_layout(database).layout,
+                            hints);
+}
+
 inline testing::AssertionResult agrees(const lmdb::Recipe& recipe, lmdb::Database& database) {
-  return agrees(lmdb::Replay(recipe), lmdb::walk_layout(database),
+  return agrees(lmdb::Replay(recipe), lmdb::survey_layout(database).layout,
                 lmdb::recipe_facts(database).totals);
 }
 

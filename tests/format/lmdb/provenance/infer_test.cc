@@ -14,7 +14,7 @@ namespace {
 std::optional<Recipe> inferred(const test::LmdbBuilder& builder, const RecipeHints& hints = {}) {
   const test::TemporaryFolder directory;
   Database database = Database::open(builder.build(directory.path()), Engine::mmap);
-  const auto recipe = infer_recipe(database, hints);
+  const auto recipe = test::infer_recipe(database, hints);
   if (!recipe) return {};
   EXPECT_TRUE(test::agrees(*recipe, database)) << test::describe(*recipe);
   return recipe;
@@ -26,7 +26,7 @@ TEST(Infer, FindsTheRecipesOfRandomDatabases) {
     const Recipe recipe = dice.recipe(16 << 20, 20'000, 1000);
     const test::TemporaryFolder directory;
     Database database = test::build_and_open(recipe, directory.path());
-    const auto found = infer_recipe(database);
+    const auto found = test::infer_recipe(database);
     ASSERT_TRUE(found) << test::describe(recipe);
     ASSERT_TRUE(test::agrees(*found, database)) << test::describe(*found);
     ASSERT_EQ(footprint(*found), footprint(recipe));
@@ -54,7 +54,7 @@ TEST(Infer, FindsAFirstTransactionOfItsOwnSize) {
         recipe.commit_every = interval;
         const test::TemporaryFolder directory;
         Database database = test::build_and_open(recipe, directory.path());
-        const auto found = infer_recipe(database);
+        const auto found = test::infer_recipe(database);
         ASSERT_TRUE(found) << test::describe(recipe);
         ASSERT_TRUE(test::agrees(*found, database)) << test::describe(*found);
       }
@@ -100,7 +100,7 @@ TEST(Infer, FindsWhatOurWriterWrote) {
       }
       const std::string path = directory.path() + (*name != '\0' ? "#train" : "");
       Database database = Database::open(path, Engine::mmap);
-      const auto recipe = infer_recipe(database, {.commit_every = 150, .append = true});
+      const auto recipe = test::infer_recipe(database, {.commit_every = 150, .append = true});
       ASSERT_TRUE(recipe) << path << integers;
       EXPECT_TRUE(test::agrees(*recipe, database));
       EXPECT_TRUE(recipe->append);

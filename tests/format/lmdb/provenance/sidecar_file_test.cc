@@ -1,5 +1,5 @@
 // Where sidecars are found and how they are written.
-#include "format/lmdb/provenance/sidecar_file.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,19 +44,19 @@ TEST_F(SidecarFile, LiesBesideTheDataOneForEachDatabase) {
 }
 
 TEST_F(SidecarFile, TheCacheIsWhereTheStandardSays) {
-  EXPECT_THAT(*cached_sidecar_path("x"), HasSubstr(folder_.file("cache/forebay/")));
-  EXPECT_NE(cached_sidecar_path("x"), cached_sidecar_path("y"));
+  EXPECT_THAT(*user_cache_path("x"), HasSubstr(folder_.file("cache/forebay/")));
+  EXPECT_NE(user_cache_path("x"), user_cache_path("y"));
   ::setenv("XDG_CACHE_HOME", "relative", 1);
   ::setenv("HOME", folder_.path().c_str(), 1);
-  EXPECT_THAT(*cached_sidecar_path("x"), HasSubstr(folder_.file(".cache/forebay/")));
+  EXPECT_THAT(*user_cache_path("x"), HasSubstr(folder_.file(".cache/forebay/")));
 }
 
 TEST_F(SidecarFile, BesideTheDataComesFirst) {
   const auto near = test::counting_bytes(100), cached = test::counting_bytes(200);
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
-  write_sidecar(*cached_sidecar_path("x"), cached);
+  write_whole_file(*user_cache_path("x"), cached);
   EXPECT_EQ(find_sidecars(dataset(), "x", 1000).at(0).bytes, cached);
-  write_sidecar(sidecar_path(dataset()), near);
+  write_whole_file(sidecar_path(dataset()), near);
   const auto found = find_sidecars(dataset(), "x", 1000);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].bytes, near);
@@ -64,17 +64,17 @@ TEST_F(SidecarFile, BesideTheDataComesFirst) {
 }
 
 TEST_F(SidecarFile, WhatIsTooLargeOrNoFileIsLeftOut) {
-  write_sidecar(sidecar_path(dataset()), test::counting_bytes(1001));
+  write_whole_file(sidecar_path(dataset()), test::counting_bytes(1001));
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
-  std::filesystem::create_directories(*cached_sidecar_path("x"));
+  std::filesystem::create_directories(*user_cache_path("x"));
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
 }
 
 TEST_F(SidecarFile, TwoWritersAtOnceLeaveAWholeFile) {
-  const std::string path = *cached_sidecar_path("x");
+  const std::string path = *user_cache_path("x");
   const auto one = test::counting_bytes(100'000), other = test::counting_bytes(90'000);
   const auto write = [&](const std::vector<std::byte>& bytes) {
-    for (int i = 0; i < 30; ++i) write_sidecar(path, bytes);
+    for (int i = 0; i < 30; ++i) write_whole_file(path, bytes);
   };
   std::thread first(write, one), second(write, other);
   for (int i = 0; i < 200; ++i) {
@@ -92,7 +92,7 @@ TEST_F(SidecarFile, TwoWritersAtOnceLeaveAWholeFile) {
 TEST_F(SidecarFile, APlaceThatCannotBeWrittenIsNamed) {
   test::write_bytes(folder_.file("file"), test::counting_bytes(1));
   try {
-    write_sidecar(folder_.file("file/below.forebay"), test::counting_bytes(10));
+    write_whole_file(folder_.file("file/below.forebay"), test::counting_bytes(10));
     ADD_FAILURE() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::io);

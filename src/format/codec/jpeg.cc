@@ -1,4 +1,7 @@
-// Reading JPEG through libjpeg; see jpeg_trap.hpp for what read_header and read_rows must not hold.
+// JPEG through libjpeg. It calls error_exit, which must not return: ours jumps back into the
+// function that called the library. Those functions (read_header, read_rows, write_rows) are
+// noexcept C in spirit: they hold no object with a destructor, and what they need lives in the
+// caller's frame.
 //
 // libjpeg-turbo decodes parts of an image: rows above are skipped (their coefficients are still
 // parsed, for later ones build on them), and of each row only the blocks that the part touches are
@@ -7,14 +10,67 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+// jpeglib.h leans on what stands before it: FILE and size_t.
+#include <jpeglib.h>
+// The configuration decides how the message codes are numbered; jerror.h leans on it.
+#include <jerror.h>
 
 #include "forebay/error.hpp"
-#include "format/codec/image_formats.hpp"
-#include "format/codec/jpeg_trap.hpp"
+#include "format/codec/image_reader.hpp"
 
 namespace forebay {
 namespace {
+
+struct JpegTrap {
+  jpeg_error_mgr manager;  // first: libjpeg's pointer to it is a pointer to the trap
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+};
+
+// A progressive file may repeat scans without end over a large image; real ones have about ten.
+constexpr int kMaxScans = 200;
+
+[[noreturn]] void trap_error(j_common_ptr info) {
+  JpegTrap* trap = reinterpret_cast<JpegTrap*>(info->err);
+  trap->manager.format_message(info, trap->message);
+  std::longjmp(trap->jump, 1);
+}
+
+// Warnings after which pixels are made up are errors for us; the others (stray bytes between
+// markers, odd headers) are common in real data sets and harm nothing.
+void trap_warning(j_common_ptr info, int level) {
+  if (level >= 0) return;
+  switch (info->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+      trap_error(info);
+    default:
+      ++info->err->num_warnings;
+  }
+}
+
+/// Makes errors, and warnings after which pixels are made up, jump to `trap.jump`.
+void set_trap(JpegTrap& trap) {
+  jpeg_std_error(&trap.manager);
+  trap.manager.error_exit = trap_error;
+  trap.manager.emit_message = trap_warning;
+}
+
+/// A progress monitor that ends files which repeat their scans without end.
+void limit_scans(j_common_ptr info) {
+  const auto* decoder = reinterpret_cast<jpeg_decompress_struct*>(info);
+  if (decoder->input_scan_number > kMaxScans) {
+    info->err->msg_code = JERR_BAD_PROGRESSION;
+    trap_error(info);
+  }
+}
 
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 2000000
 constexpr bool kReadsParts = true;
@@ -144,10 +200,68 @@ class JpegReader final : public ImageReader {
   jpeg_decompress_struct info_{};
 };
 
+class JpegWriter {
+ public:
+  JpegWriter() {
+    set_trap(trap_);
+    info_.err = &trap_.manager;
+  }
+  ~JpegWriter() {
+    jpeg_destroy_compress(&info_);
+    std::free(buffer_);
+  }
+  JpegWriter(const JpegWriter&) = delete;
+  JpegWriter& operator=(const JpegWriter&) = delete;
+
+  std::vector<std::byte> write(const ImageShape& shape, std::span<const std::byte> pixels,
+                               int quality) {
+    std::vector<std::byte> row(std::size_t{shape.width} * shape.channels);
+    if (!write_rows(shape, pixels, quality, row)) {
+      throw Error(ErrorKind::usage, fmt::format("a {} image cannot be written as JPEG: {}",
+                                                to_string(shape), trap_.message));
+    }
+    const auto* first = reinterpret_cast<const std::byte*>(buffer_);
+    return {first, first + size_};
+  }
+
+ private:
+  bool write_rows(const ImageShape& shape, std::span<const std::byte> pixels, int quality,
+                  std::span<std::byte> row) {
+    if (setjmp(trap_.jump) != 0) return false;
+    jpeg_create_compress(&info_);
+    jpeg_mem_dest(&info_, &buffer_, &size_);
+    info_.image_width = shape.width;
+    info_.image_height = shape.height;
+    info_.input_components = static_cast<int>(shape.channels);
+    info_.in_color_space = shape.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&info_);
+    jpeg_set_quality(&info_, quality, TRUE);
+    jpeg_start_compress(&info_, TRUE);
+    JSAMPROW line = reinterpret_cast<JSAMPROW>(row.data());
+    while (info_.next_scanline < info_.image_height) {
+      join_row(pixels, shape, info_.next_scanline, row);
+      jpeg_write_scanlines(&info_, &line, 1);
+    }
+    jpeg_finish_compress(&info_);
+    return true;
+  }
+
+  JpegTrap trap_{};
+  jpeg_compress_struct info_{};
+  unsigned char* buffer_ = nullptr;  // grown by libjpeg with malloc
+  unsigned long size_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<ImageReader> open_jpeg(std::span<const std::byte> file) {
   return std::make_unique<JpegReader>(file);
+}
+
+std::vector<std::byte> encode_jpeg(const ImageShape& shape, std::span<const std::byte> pixels,
+                                   int quality) {
+  check_encodable(shape, pixels);
+  return JpegWriter().write(shape, pixels, quality);
 }
 
 }  // namespace forebay
