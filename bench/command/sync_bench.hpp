@@ -64,15 +64,8 @@ struct SyncResults {
   std::vector<SyncRun> runs = {};
 };
 
-/// Throws usage: a network or a way that does not exist, or is named twice.
-void validate(const SyncBenchOptions& options);
-
 /// The step of `net` that is run.
 nets::TrainingStep make_step(const nets::Net& net, const SyncBenchOptions& options);
-
-/// Collective. Throws as SyncEngine and run_training().
-SyncResults run_sync_bench(const std::shared_ptr<Communicator>& comm,
-                           const SyncBenchOptions& options);
 
 // What it found, for machines and for people. All times of a run are means over
 // its ranks and steps, but its speed, which is that of the slowest rank.

@@ -17,7 +17,7 @@
 #include "format/lmdb/lmdb_set.hpp"
 #include "format/registry.hpp"
 #include "loader/list_file.hpp"
-#include "order/order_names.hpp"
+#include "order/order_limits.hpp"
 #include "order/order_table.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"

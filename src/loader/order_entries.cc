@@ -3,7 +3,7 @@
 
 #include "forebay/error.hpp"
 #include "loader/option_table.hpp"
-#include "order/order_names.hpp"
+#include "order/order_limits.hpp"
 #include "order/order_table.hpp"
 
 namespace forebay {

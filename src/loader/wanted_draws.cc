@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "order/deal.hpp"
+#include "order/dealt_epoch.hpp"
 
 namespace forebay {
 namespace {

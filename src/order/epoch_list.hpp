@@ -8,7 +8,6 @@
 #include <span>
 
 #include "forebay/epoch_order.hpp"
-#include "order/deal.hpp"
 #include "order/dealt_epoch.hpp"
 
 namespace forebay {

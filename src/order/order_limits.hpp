@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/names.hpp"
 #include "forebay/epoch_order.hpp"
 
 namespace forebay {
@@ -27,5 +28,19 @@ void require_group(const OrderOptions& options);
 std::string text_of_numbers(const SharedNumbers& numbers);
 /// Of what a saved state says; messages speak of it.
 void require_sharing_limits(const std::vector<Segment>& done);
+
+// What ends and scopes of orders are called, in code, options and saved states.
+
+inline constexpr Name<OrderEnd> kOrderEnds[] = {
+    {"drop", OrderEnd::drop},
+    {"pad", OrderEnd::pad},
+    {"wrap", OrderEnd::wrap},
+    {"exact", OrderEnd::exact},
+};
+inline constexpr Name<ReuseScope> kReuseScopes[] = {
+    {"process", ReuseScope::process},
+    {"node", ReuseScope::node},
+    {"global", ReuseScope::global},
+};
 
 }  // namespace forebay

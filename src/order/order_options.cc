@@ -9,7 +9,6 @@
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
 #include "order/order_limits.hpp"
-#include "order/order_names.hpp"
 #include "order/order_table.hpp"
 
 namespace forebay {

@@ -42,12 +42,7 @@ std::uint64_t TensorSpec::bytes() const {
 }
 
 void Request::finish() const { state->finish(); }
-
 void Request::fail(const Error& error) const { state->fail(error); }
-
-void SyncHandle::State::finish() { end(std::nullopt); }
-
-void SyncHandle::State::fail(const Error& error) { end(error); }
 
 void SyncHandle::State::end(const std::optional<Error>& error) {
   if (ending_.exchange(true)) return;

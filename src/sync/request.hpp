@@ -37,8 +37,8 @@ struct SyncHandle::State {
   std::function<void()> on_end;
 
   /// Both take effect once: a later call changes nothing.
-  void finish();
-  void fail(const Error& error);
+  void finish() { end(std::nullopt); }
+  void fail(const Error& error) { end(error); }
 
   /// Ends with the result, the failure (thrown), or the limit (then false).
   bool wait(std::optional<std::chrono::milliseconds> limit);
