@@ -55,7 +55,8 @@ struct Sample {
   std::uint64_t position = 0;  ///< index within this rank's share of the batch
   std::uint64_t run_seed = 0;
   std::span<const std::byte> key;  ///< empty where samples have none: files with fields
-  /// As stored. Of several parts (Loader::parts()): packed, see forebay/packed_parts.hpp. Of files
+  /// As stored. Of several parts (Loader::parts()): packed or, in batches that came decoded, told
+  /// where they are, see forebay/packed_parts.hpp: split_parts() gives the parts of both. Of files
   /// with fields (HDF5, .npy, records): all fields of schema() in its order, before any transform,
   /// one behind the other, in the byte order of this machine.
   std::span<const std::byte> value;

@@ -44,11 +44,13 @@ std::string sample_line(const Sample& sample, std::uint64_t iteration, int rank,
       sample.epoch, iteration, rank, sample.position, sample.global, sample.id);
   auto out = std::back_inserter(line);
   for (const std::byte byte : sample.key) fmt::format_to(out, "{:02x}", std::to_integer<int>(byte));
-  fmt::format_to(out, R"(","bytes":{},"xxh3":"{:016x}","repeat":{})", sample.value.size(),
-                 digest(sample.value), sample.repeat);
+  std::vector<std::byte> value(packed_size(sample.value));
+  copy_packed(sample.value, value);
+  fmt::format_to(out, R"(","bytes":{},"xxh3":"{:016x}","repeat":{})", value.size(), digest(value),
+                 sample.repeat);
   if (decoded != nullptr) fmt::format_to(out, R"(,"decoded":"{:016x}")", *decoded);
   if (!parts.empty()) {
-    const auto values = split_parts(sample.value, parts.size());
+    const auto values = split_parts(value, parts.size());
     for (std::size_t p = 0; p < parts.size(); ++p) {
       fmt::format_to(out, R"({}"{}":{{"bytes":{},"xxh3":"{:016x}"}})",
                      p == 0 ? R"(,"parts":{)" : ",", parts[p], values[p].size(), digest(values[p]));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "forebay/error.hpp"
 
@@ -141,13 +142,7 @@ class MemberPlan final : public Plan {
       keys_end_.push_back(keys_.size());
       const auto parts = std::span(found_).subspan(at * parts_, parts_);
       data_.take(row, ids_[at], parts);
-      for (const FoundPart& part : parts) {
-        const Member& one = part.member;
-        if (one.file == Member::kInMemory || one.bytes == 0) continue;
-        extents_.push_back({.file = one.file, .offset = one.offset, .length = one.bytes});
-      }
     }
-    join(extents_);
     if (data_.index_.coding != nullptr) lay_out();
   }
 
@@ -182,6 +177,18 @@ class MemberPlan final : public Plan {
   }
 
  private:
+  // Whoever uses the files where they are mapped does not need them.
+  void find_extents() const override {
+    std::call_once(extents_found_, [this] {
+      for (const FoundPart& part : found_) {
+        const Member& one = part.member;
+        if (one.file == Member::kInMemory || one.bytes == 0) continue;
+        extents_.push_back({.file = one.file, .offset = one.offset, .length = one.bytes});
+      }
+      join(extents_);
+    });
+  }
+
   // Enough for a thread to be worth waking.
   static constexpr std::uint64_t kUnitBytes = std::uint64_t{256} << 10;
   // Decoded parts start where vector instructions like it.
@@ -251,6 +258,7 @@ class MemberPlan final : public Plan {
   }
 
   const MemberSet& data_;
+  mutable std::once_flag extents_found_;
   std::vector<std::uint64_t> ids_;
   std::size_t parts_;
   std::vector<FoundPart> found_;  // of each position

@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "forebay/packed_parts.hpp"
 
 namespace forebay {
 namespace {
@@ -13,15 +14,8 @@ namespace {
 // Long enough that handing it out costs nothing beside copying so much.
 constexpr std::size_t kChunkBytes = 64 << 10;
 
-// A value begins and ends with what tells about the rest, and where values lie apart neither is in
-// a cache: both are fetched while those before are decoded.
+// Values whose ends are fetched while those before are decoded.
 constexpr std::size_t kFetchedAhead = 3;
-
-void fetch_ends(std::span<const std::byte> value) {
-  if (value.empty()) return;
-  __builtin_prefetch(value.data());
-  __builtin_prefetch(&value.back());
-}
 
 std::string key_text(const Sample& sample) {
   return printable_key({reinterpret_cast<const char*>(sample.key.data()), sample.key.size()});

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "comm/values.hpp"
+#include "forebay/packed_parts.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_cost.hpp"
 #include "order/order_table.hpp"
@@ -91,9 +92,9 @@ EpochPlan plan_epochs(const Opened& opened) {
 void copy_out(Delivery& delivery) {
   for (std::size_t i = delivery.copies.size(); i < delivery.samples.size(); ++i) {
     Sample& sample = delivery.samples[i];
-    const std::size_t key_bytes = sample.key.size(), value_bytes = sample.value.size();
+    const std::size_t key_bytes = sample.key.size(), value_bytes = packed_size(sample.value);
     auto copy = std::make_unique<std::byte[]>(key_bytes + value_bytes);
-    if (value_bytes > 0) std::memcpy(copy.get(), sample.value.data(), value_bytes);
+    copy_packed(sample.value, {copy.get(), value_bytes});
     if (key_bytes > 0) std::memcpy(copy.get() + value_bytes, sample.key.data(), key_bytes);
     sample.value = {copy.get(), value_bytes};
     sample.key = {copy.get() + value_bytes, key_bytes};

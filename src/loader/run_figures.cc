@@ -1,5 +1,7 @@
 #include "loader/run_figures.hpp"
 
+#include "forebay/packed_parts.hpp"
+
 namespace forebay {
 namespace {
 
@@ -14,7 +16,7 @@ void RunFigures::count(const Delivery& delivery) {
   epochs_done_ = delivery.epochs_done;
   figures_.samples += delivery.samples.size();
   for (const Sample& sample : delivery.samples) {
-    figures_.bytes_delivered += sample.value.size();
+    figures_.bytes_delivered += packed_size(sample.value);
     if (sample.repeat) ++figures_.repeated;
   }
   figures_.skipped += delivery.skipped.size();

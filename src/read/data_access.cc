@@ -220,9 +220,10 @@ StageReader DataAccess::make_reader(const ReaderSite& site) {
   }
   auto in_place = use_in_place(site);
   if (in_place) {
-    parts.mapped = in_place->mapped();
+    parts.mapped.assign(in_place->files().begin(), in_place->files().end());
+    parts.in_place = in_place->points();
     if (in_place->brings()) {
-      parts.filler = std::make_unique<PageCacheFiller>(in_place->mapped(), stop_);
+      parts.filler = std::make_unique<PageCacheFiller>(in_place->files()[0], stop_);
     }
   }
   auto reader =
@@ -230,21 +231,43 @@ StageReader DataAccess::make_reader(const ReaderSite& site) {
   return {std::move(reader), std::move(in_place)};
 }
 
-/// The file once more, mapped, where that is for us to choose and the page cache can be asked; else
-/// null. Page faults on other nodes' storage would come one at a time, without an end.
+namespace {
+
+/// `files` once more, mapped; empty where the page cache cannot be asked of all. Page faults on
+/// other nodes' storage would come one at a time, without an end.
+InPlace::Files map_beside(std::span<const std::shared_ptr<const File>> files) {
+  constexpr std::size_t kMostMapped = 128;
+  InPlace::Files mapped;
+  if (files.size() > kMostMapped) return mapped;
+  for (const auto& file : files) {
+    if (file->descriptor() < 0 || !file->is_local()) return {};
+    mapped.push_back(std::make_shared<MmapFile>(file->path()));
+    const auto was = file->fingerprint(), is = mapped.back()->fingerprint();
+    if (was.device != is.device || was.inode != is.inode) return {};
+  }
+  return mapped;
+}
+
+}  // namespace
+
+/// Where it is for us to choose: records, that entries can point at; and members of any size, which
+/// are put together from there.
 std::shared_ptr<const InPlace> DataAccess::use_in_place(const ReaderSite& site) const {
   const DataSetFacts& facts = opened_.data->facts();
-  const auto file = opened_.only_file();
-  const bool fits = site.in_place && !opened_.walk && facts.keys_in_bytes &&
-                    facts.values == DataSetFacts::Values::in_file && file;
   const bool ours = options_.strategy == Strategy::automatic &&
                     options_.engine == ReadEngine::automatic && !options_.direct;
-  if (!fits || !ours || file->descriptor() < 0 || !file->is_local()) return nullptr;
+  using enum DataSetFacts::Values;
+  const bool members = !facts.keys_in_bytes && facts.schema.fields.empty();
+  const bool records = facts.keys_in_bytes && facts.values == in_file;
+  const bool pointed = facts.values == in_file ? opened_.only_file() != nullptr
+                                               : members && facts.values == in_parts;
+  const bool points = site.in_place && (members || records) && pointed;
+  if (!ours || opened_.walk || !(points || members)) return nullptr;
   try {
-    auto mapped = std::make_shared<MmapFile>(file->path());
-    const auto was = file->fingerprint(), is = mapped->fingerprint();
-    if (was.device != is.device || was.inode != is.inode) return nullptr;
-    return std::make_shared<InPlace>(opened_.data, std::move(mapped), setup_.large_apart());
+    auto mapped = map_beside(opened_.data->files());
+    if (mapped.empty()) return nullptr;
+    return std::make_shared<InPlace>(opened_.data, std::move(mapped), points,
+                                     points && records && setup_.large_apart());
   } catch (const Error& error) {
     log(LogLevel::debug, "nothing is used in place: {}", error.what());
     return nullptr;
@@ -252,11 +275,16 @@ std::shared_ptr<const InPlace> DataAccess::use_in_place(const ReaderSite& site) 
 }
 
 void InPlace::check() const {
-  mapped_->check();
+  if (!points_) return;
+  for (const auto& file : files_) file->check();
   data_->check_unchanged();
 }
 
 std::string InPlace::describe() const {
+  if (!data_->facts().keys_in_bytes) {
+    return points_ ? "samples in the page cache are used there, not read"
+                   : "samples in the page cache are copied from there, not read";
+  }
   return brings_ ? "records are used in the page cache, and brought there where they are not"
                  : "records in the page cache are used there, not read";
 }

@@ -94,14 +94,17 @@ OpenedData open_to_read(const std::string& path, const std::string& format,
                         const LoaderOptions& options, ReadSetup& setup, const std::stop_token& stop,
                         Peers& peers);
 
-/// What entries of the stage point at where it lies, in the mapped file. Thread-safe.
+/// The files of a data set once more, mapped: what of them is in memory is used there. Thread-safe.
 class InPlace {
  public:
-  /// `brings`: what is not in the page cache is brought there.
-  InPlace(std::shared_ptr<const DataSet> data, std::shared_ptr<const MmapFile> mapped, bool brings)
-      : data_(std::move(data)), mapped_(std::move(mapped)), brings_(brings) {}
+  using Files = std::vector<std::shared_ptr<const MmapFile>>;
+  /// `points`: entries of the stage point there, instead of at copies. `brings`: what is not in the
+  /// page cache is brought there.
+  InPlace(std::shared_ptr<const DataSet> data, Files files, bool points, bool brings)
+      : data_(std::move(data)), files_(std::move(files)), points_(points), brings_(brings) {}
 
-  const std::shared_ptr<const MmapFile>& mapped() const { return mapped_; }
+  const Files& files() const { return files_; }
+  bool points() const { return points_; }
   bool brings() const { return brings_; }
   /// Throws changed or io when what entries point at may be something else than it was when it was
   /// published.
@@ -110,14 +113,14 @@ class InPlace {
 
  private:
   std::shared_ptr<const DataSet> data_;
-  std::shared_ptr<const MmapFile> mapped_;
-  bool brings_;
+  Files files_;
+  bool points_, brings_;
 };
 
 /// What fills the stage.
 struct StageReader {
   std::unique_ptr<PieceReader> reader;
-  std::shared_ptr<const InPlace> in_place;  ///< null where nothing is used in place
+  std::shared_ptr<const InPlace> in_place;  ///< null where nothing is mapped
 };
 
 /// One object a root. The reader that it makes, and its thread, keep it alive.

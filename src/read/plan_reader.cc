@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -11,9 +12,11 @@
 namespace forebay {
 namespace {
 
-// Only a data set of one file is mapped beside: it is file 0.
-std::vector<std::span<const std::byte>> maps_of(const File* mapped) {
-  return mapped == nullptr ? std::vector<std::span<const std::byte>>() : std::vector{mapped->map()};
+std::vector<std::span<const std::byte>> maps_of(
+    std::span<const std::shared_ptr<const File>> files) {
+  std::vector<std::span<const std::byte>> maps;
+  for (const auto& file : files) maps.push_back(file->map());
+  return maps;
 }
 
 }  // namespace
@@ -21,6 +24,7 @@ std::vector<std::span<const std::byte>> maps_of(const File* mapped) {
 PlanReader::PlanReader(PlanReaderParts parts, ReadingList& list, Stage& stage, int root,
                        Turns& turns)
     : parts_(std::move(parts)),
+      maps_(maps_of(parts_.mapped)),
       filler_(*parts_.data, stage, root, parts_.threads, parts_.placement),
       kept_(parts_.keep_bytes),
       list_(list),
@@ -28,7 +32,10 @@ PlanReader::PlanReader(PlanReaderParts parts, ReadingList& list, Stage& stage, i
       root_(root),
       turns_(turns),
       before_(parts_.data->counters()) {
-  if (parts_.mapped) stage_.extend(parts_.mapped->map(), parts_.mapped);
+  if (!parts_.in_place) return;
+  by_address_ = maps_of(parts_.mapped);
+  std::ranges::sort(by_address_, std::less<>(), [](const auto& map) { return map.data(); });
+  if (parts_.mapped.size() == 1) stage_.extend(parts_.mapped[0]->map(), parts_.mapped[0]);
 }
 
 PlanReader::~PlanReader() {
@@ -91,8 +98,8 @@ std::unique_ptr<PlanReader::Transfer> PlanReader::prepare(const WindowPart& part
 void PlanReader::plan(Transfer& transfer) {
   if (!transfer.slices.empty()) return;
   const std::int64_t started = now_ns();
-  transfer.in_memory = parts_.mapped && is_in_memory(transfer);
-  transfer.in_place = transfer.in_memory || parts_.filler;
+  transfer.in_memory = !parts_.mapped.empty() && is_in_memory(transfer);
+  transfer.from_map = transfer.in_memory || parts_.filler;
   cut(transfer, transfer.samples);
   totals_.seek_ns += now_ns() - started;
 }
@@ -106,7 +113,7 @@ bool PlanReader::is_in_memory(const Transfer& transfer) const {
     const IdRun one{transfer.samples.at(samples * probe / probes).sample, 1};
     const auto plan = parts_.data->plan_runs({&one, 1});
     const bool cached = std::ranges::all_of(plan->extents(), [this](const FileExtent& extent) {
-      return in_page_cache(*parts_.mapped, extent.offset, extent.length);
+      return in_page_cache(*parts_.mapped[extent.file], extent.offset, extent.length);
     });
     if (!cached) return false;
   }
@@ -121,7 +128,7 @@ PlanReader::Slice PlanReader::slice_of(Transfer& transfer, PlannedSamples sample
   const auto& extents = kept_.enabled() ? wanted : slice.plan->extents();
   slice.reads = place_extents(extents, parts_.gap_bytes);
   // Gaps take room too.
-  const bool in_stage = filler_.reads_into_stage() && !transfer.in_place;
+  const bool in_stage = filler_.reads_into_stage() && !transfer.from_map;
   if (in_stage && bytes_of(slice.reads) > stage_.room()) slice.reads = place_extents(extents, 0);
   return slice;
 }
@@ -218,19 +225,18 @@ void PlanReader::start_next() {
 
 /// What has to be read a second time the other roots do not read with this one.
 BulkReader& PlanReader::bulk_for(const Transfer& transfer) const {
-  if (transfer.in_place) return *parts_.filler;
+  if (transfer.from_map) return *parts_.filler;
   return transfer.brought && parts_.own ? *parts_.own : *parts_.bulk;
 }
 
 void PlanReader::start(Transfer& transfer, Slice& slice) {
   if (transfer.in_memory) return;
   const std::int64_t started = now_ns();
-  if (transfer.in_place) {
+  if (transfer.from_map) {
     // Nobody writes there: the filler only asks for the pages.
-    const MappedFileBytes mapped(maps_of(parts_.mapped.get()));
     slice.requests.clear();
     for (const PlacedExtent& read : slice.reads) {
-      const auto found = mapped.at(0, read.extent.offset, read.extent.length);
+      const auto found = maps_.at(0, read.extent.offset, read.extent.length);
       slice.requests.push_back({.offset = read.extent.offset,
                                 .into = {const_cast<std::byte*>(found.data()), found.size()}});
     }
@@ -262,14 +268,20 @@ void PlanReader::fill(const Transfer& transfer, const Slice& slice) {
       touched_.push_back(read.extent.file);
     }
   }
+  if (transfer.in_memory && parts_.mapped.size() > 1) {  // whichever it was
+    for (std::uint32_t file = 0; file < parts_.mapped.size(); ++file) touched_.push_back(file);
+  }
   const BytesWithKept placed(slice.reads, slice.memory, kept_);
-  const MappedFileBytes mapped(maps_of(parts_.mapped.get()));
-  const FileBytes& bytes = transfer.in_place ? static_cast<const FileBytes&>(mapped) : placed;
+  const FileBytes& bytes = transfer.from_map ? static_cast<const FileBytes&>(maps_) : placed;
   filler_.fill({.samples = slice.samples,
                 .plan = *slice.plan,
                 .bytes = bytes,
-                .memory = transfer.in_place ? parts_.mapped->map()
-                                            : std::span<const std::byte>(slice.memory),
+                .memory = !transfer.from_map ? std::span<const std::byte>(slice.memory)
+                          : parts_.in_place  ? parts_.mapped[0]->map()
+                                             : std::span<const std::byte>(),
+                .told_of = transfer.from_map && parts_.in_place
+                               ? std::span<const std::span<const std::byte>>(by_address_)
+                               : std::span<const std::span<const std::byte>>(),
                 .window = transfer.part.window},
                *parts_.bulk);
   for (const FileExtent& extent : transfer.to_keep) {
@@ -291,11 +303,16 @@ void PlanReader::give_up_index(const IndexMismatch& mismatch, Transfer& transfer
 }
 
 void PlanReader::check_unchanged() {
-  if (parts_.mapped) parts_.mapped->check();
-  if (parts_.data->files().size() == 1) return parts_.data->check_unchanged();
+  if (parts_.data->files().size() == 1) {
+    if (!parts_.mapped.empty()) parts_.mapped[0]->check();
+    return parts_.data->check_unchanged();
+  }
   std::ranges::sort(touched_);
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-  for (const std::uint32_t file : touched_) parts_.data->check_unchanged(file);
+  for (const std::uint32_t file : touched_) {
+    if (!parts_.mapped.empty()) parts_.mapped[file]->check();
+    parts_.data->check_unchanged(file);
+  }
   touched_.clear();
 }
 

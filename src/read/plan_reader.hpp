@@ -20,9 +20,9 @@
 // sample, which alternate between two halves of the memory, also over the end of a part.
 //
 // Where samples come at random, extents that serve many of them are kept (KeptExtents), and what is
-// found there is copied. Where entries may point at the mapped file, parts that are in the page
-// cache already are not read at all, and others are brought there: what follows then copies each
-// value once, from there to where it is wanted.
+// found there is copied. Where files are mapped, parts that are in the page cache already are not
+// read at all: samples are put together from there, or, where entries may point at the mapped file,
+// what follows copies each value once, from there to where it is wanted.
 //
 // When an index turns out to be wrong about the file, it is given up for good, and the data set
 // finds out in another way; nothing of what it said was delivered.
@@ -59,9 +59,11 @@ struct PlanReaderParts {
   std::uint64_t private_bytes = 0;  ///< memory for what is read and decoded beside the stage
   unsigned threads = 1;             ///< that decode, the reading thread among them
   Placement placement = {};         ///< of the others
-  /// The file, to use in place what of it is in memory; null: all is read. The stage has one rank.
-  std::shared_ptr<const File> mapped = nullptr;
-  /// Brings into memory what is not there, to be used in place as well; null: `bulk` reads it.
+  /// The files of `data`, to use what of them is in memory without reading; empty: all is read.
+  std::vector<std::shared_ptr<const File>> mapped = {};
+  /// Whether entries may point there, rather than at copies: the stage has one rank.
+  bool in_place = false;
+  /// Brings into memory what is not there, to be used like that as well; null: `bulk` reads it.
   std::unique_ptr<BulkReader> filler = nullptr;
 };
 
@@ -92,7 +94,7 @@ class PlanReader final : public PieceReader {
     PlannedSamples samples;
     std::vector<Slice> slices;        ///< once it is planned
     bool in_memory = false;           ///< nothing of it is read
-    bool in_place = false;            ///< entries point at the mapped file
+    bool from_map = false;            ///< it is used where it is mapped
     std::vector<FileExtent> to_keep;  ///< in the plan
     bool had_turn = false;
     bool begun = false;                 ///< in the stage
@@ -124,6 +126,8 @@ class PlanReader final : public PieceReader {
   std::array<PrivateMemory, 2> memory_;
   std::size_t half_ = 0;  ///< of memory_, for the next slice
   PlanReaderParts parts_;
+  MappedFileBytes maps_;
+  std::vector<std::span<const std::byte>> by_address_;  ///< the same, where entries may point there
   StageFiller filler_;
   KeptExtents kept_;
   ReadingList& list_;

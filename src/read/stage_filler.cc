@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "forebay/packed_parts.hpp"
+
 namespace forebay {
 namespace {
 
@@ -26,21 +28,56 @@ bool lies_in(Bytes memory, Bytes bytes) {
          !before(memory.data() + memory.size(), bytes.data() + bytes.size());
 }
 
+/// Whether `bytes` lie in one of `maps`, which ascend.
+bool lies_in_any(std::span<const Bytes> maps, Bytes bytes) {
+  if (bytes.empty()) return true;
+  const auto after = std::ranges::upper_bound(maps, bytes.data(), std::less<>(),
+                                              [](const Bytes& map) { return map.data(); });
+  return after != maps.begin() && lies_in(*(after - 1), bytes);
+}
+
 /// The parts of some samples, found once.
 struct FoundParts {
   std::size_t of_each = 0;
+  bool told = false;  ///< values tell where parts are; those that do not stay follow the value
   std::vector<Bytes> keys, parts;
+  std::vector<bool> stays;  ///< of each part, where values tell
   /// Where each value begins, with its key behind it; and the end of all.
   std::vector<std::uint64_t> begins;
 
   std::span<const Bytes> parts_of(std::size_t position) const {
     return std::span(parts).subspan(position * of_each, of_each);
   }
+  std::uint64_t value_bytes(const DataSetFacts& facts, std::size_t position) const {
+    return told ? told_parts_bytes(of_each) : forebay::value_bytes(facts, parts_of(position));
+  }
+  /// What a sample takes beside its value and key.
+  std::uint64_t copied_bytes(std::size_t position) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t p = 0; told && p < of_each; ++p) {
+      if (!stays[position * of_each + p]) bytes += parts[position * of_each + p].size();
+    }
+    return bytes;
+  }
+  /// The value of which `copies` is the room for parts that do not stay.
+  void write(const DataSetFacts& facts, std::size_t position, std::span<std::byte> value,
+             std::span<std::byte> copies) {
+    if (!told) return write_value(facts, parts_of(position), value);
+    const auto mine = std::span(parts).subspan(position * of_each, of_each);
+    for (std::size_t p = 0; p < of_each; ++p) {
+      if (stays[position * of_each + p] || mine[p].empty()) continue;
+      std::memcpy(copies.data(), mine[p].data(), mine[p].size());
+      mine[p] = copies.first(mine[p].size());
+      copies = copies.subspan(mine[p].size());
+    }
+    tell_parts(mine, value);
+  }
 };
 
 FoundParts find_parts(const DataSetFacts& facts, const FilledPart& part, Bytes scratch) {
   const std::size_t count = part.plan.size();
-  FoundParts found{.of_each = facts.part_count()};
+  FoundParts found{.of_each = facts.part_count(),
+                   .told = !part.told_of.empty() && !facts.parts.empty()};
   found.keys.resize(count);
   found.parts.resize(count * found.of_each);
   part.plan.unpack(found.of_each, part.bytes, scratch, [&](const FoundSample& sample) {
@@ -48,10 +85,14 @@ FoundParts find_parts(const DataSetFacts& facts, const FilledPart& part, Bytes s
     std::ranges::copy(sample.parts, found.parts.begin() + static_cast<std::ptrdiff_t>(
                                                               sample.position * found.of_each));
   });
+  if (found.told) {
+    for (const Bytes bytes : found.parts) found.stays.push_back(lies_in_any(part.told_of, bytes));
+  }
   found.begins.reserve(count + 1);
   found.begins.push_back(0);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t bytes = value_bytes(facts, found.parts_of(i)) + found.keys[i].size();
+    const std::uint64_t bytes =
+        found.value_bytes(facts, i) + found.keys[i].size() + found.copied_bytes(i);
     found.begins.push_back(found.begins.back() + aligned(bytes));
   }
   return found;
@@ -153,27 +194,30 @@ void StageFiller::point_at(const FilledPart& part, Bytes scratch, BulkReader& bu
 }
 
 void StageFiller::put_together(const FilledPart& part, Bytes scratch) {
-  const FoundParts found = find_parts(facts_, part, scratch);
+  FoundParts found = find_parts(facts_, part, scratch);
   const std::size_t count = part.plan.size();
   const std::uint64_t bytes = found.begins.back();
   const auto room = stage_.take(root_, part.window, bytes);
   const auto blocks = std::min<std::size_t>(count, bytes / kCopiedBytes + 1);
-  const auto place_of = [&](std::size_t i) {
+  struct Place {
+    std::span<std::byte> value, key, copies;
+  };
+  const auto place_of = [&](std::size_t i) -> Place {
     const auto place = room.subspan(found.begins[i], found.begins[i + 1] - found.begins[i]);
-    const std::uint64_t value = value_bytes(facts_, found.parts_of(i));
-    return std::pair(place.first(value), place.subspan(value, found.keys[i].size()));
+    const std::uint64_t value = found.value_bytes(facts_, i), key = found.keys[i].size();
+    return {place.first(value), place.subspan(value, key), place.subspan(value + key)};
   };
   pool_.run(blocks, [&](std::size_t block) {
     for (std::size_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
-      const auto [value, key] = place_of(i);
-      write_value(facts_, found.parts_of(i), value);
-      if (!key.empty()) std::memcpy(key.data(), found.keys[i].data(), key.size());
+      const Place to = place_of(i);
+      found.write(facts_, i, to.value, to.copies);
+      if (!to.key.empty()) std::memcpy(to.key.data(), found.keys[i].data(), to.key.size());
     }
   });
   for (std::size_t i = 0; i < count; ++i) {
-    const auto [value, key] = place_of(i);
+    const Place to = place_of(i);
     const PlannedSamples::At at = part.samples.at(i);
-    stage_.place(part.window, at.entry, at.sample, key, value);
+    stage_.place(part.window, at.entry, at.sample, to.key, to.value);
   }
 }
 

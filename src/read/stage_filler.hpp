@@ -3,7 +3,8 @@
 //
 //   in the file      entries point at what lies in the stage, or where the file is mapped
 //   in scratch       what decoding writes to the stage is the value
-//   in parts         the parts of each sample are copied to one place, by several threads
+//   in parts         the parts of each sample are copied to one place, by several threads; or,
+//                    where they are mapped and may stay there, the value tells where they are
 #pragma once
 
 #include <mutex>
@@ -49,6 +50,8 @@ struct FilledPart {
   const FileBytes& bytes;
   /// Entries may point into this; what lies elsewhere is copied.
   std::span<const std::byte> memory;
+  /// Values in parts may tell of parts that lie in these; by address.
+  std::span<const std::span<const std::byte>> told_of = {};
   std::uint64_t window = 0;
 };
 

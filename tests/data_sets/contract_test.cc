@@ -12,6 +12,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
+#include "forebay/packed_parts.hpp"
 #include "forebay/samples.hpp"
 #include "forebay/storage.hpp"
 #include "format/registry.hpp"
@@ -64,6 +65,12 @@ class EveryFormat : public ::testing::TestWithParam<std::string> {
   MadeSet set_;
 };
 
+std::uint64_t bytes_of(std::span<const std::string> values) {
+  std::uint64_t bytes = 0;
+  for (const std::string& value : values) bytes += value.size();
+  return bytes;
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const auto& [name, maker] : test::makers()) all.push_back(name);
@@ -96,9 +103,7 @@ TEST_P(EveryFormat, TellsFacts) {
   EXPECT_EQ(facts.stored.size(), facts.part_count());
   EXPECT_EQ(facts.named, !set_.keys.empty());
   EXPECT_EQ(facts.fingerprint, open()->facts().fingerprint);
-  std::uint64_t bytes = 0;
-  for (const std::string& value : set_.values) bytes += value.size();
-  EXPECT_GE(facts.value_bytes + 8 * kSamples, bytes);
+  EXPECT_GE(facts.value_bytes + 8 * kSamples, bytes_of(set_.values));
 }
 
 TEST_P(EveryFormat, PlansReadEachByteOnceAndInsideOfTheFiles) {
@@ -204,6 +209,33 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
       EXPECT_EQ(seen.size(), kSamples * options.reuse);
       for (std::uint64_t id = 0; id < kSamples; ++id) EXPECT_EQ(seen.count(id), options.reuse);
     }
+  }
+}
+
+/// Then values may tell of parts in the page cache; batches of 7 reach over the ends of groups.
+TEST_P(EveryFormat, HasTheSameValuesInBatchesThatCameDecoded) {
+  for (const char* order : {"coalesce=3", "order=shuffled", "order=grouped,group=6"}) {
+    SCOPED_TRACE(order);
+    LoaderOptions options = LoaderOptions::parse(order);
+    static_cast<DataOptions&>(options) = set_.options;
+    options.codec = set_.options.codec;
+    options.batch = 7;
+    options.epochs = 2;
+    options.decode = true;
+    Loader loader = Loader::open(self_communicator(), set_.path, options);
+    std::uint64_t seen = 0;
+    while (const auto batch = loader.next()) {
+      for (const Sample& sample : batch->samples()) {
+        std::vector<std::byte> value(packed_size(sample.value));
+        copy_packed(sample.value, value);
+        EXPECT_EQ(text_of(value), set_.values[sample.id]);
+        EXPECT_EQ(text_of(sample.key), key_of(set_, sample.id));
+        ++seen;
+      }
+      batch->check_unchanged();
+    }
+    EXPECT_EQ(seen, 2 * kSamples);
+    EXPECT_EQ(loader.statistics().bytes_delivered, 2 * bytes_of(set_.values));
   }
 }
 

@@ -144,7 +144,8 @@ inline std::unique_ptr<PlanReader> make_plan_reader(const ReadingRank::Root& roo
   parts.prepare = how.prepare;
   parts.gap_bytes = how.gap_bytes;
   parts.keep_bytes = how.keep_bytes;
-  if (how.in_place) parts.mapped = how.file;
+  if (how.in_place) parts.mapped = {how.file};
+  parts.in_place = how.in_place;
   return std::make_unique<PlanReader>(std::move(parts), root.list, root.stage, root.number,
                                       root.turns);
 }

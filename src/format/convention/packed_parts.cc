@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
+#include <random>
 
 #include "forebay/error.hpp"
 
@@ -14,6 +16,32 @@ constexpr std::size_t kAlignment = 8;
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// No file can know it, so no bytes of one are taken for addresses.
+std::uint64_t secret() {
+  static const std::uint64_t drawn = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return drawn;
+}
+
+/// What a value that tells where its parts are begins with.
+struct Told {
+  std::uint64_t secret = 0;
+  std::uint64_t packed_bytes = 0;
+};
+struct ToldPart {
+  std::uintptr_t address = 0;
+  std::uint64_t length = 0;
+};
+
+std::optional<Told> told(std::span<const std::byte> value) {
+  Told head;
+  if (value.size() < sizeof head || (value.size() - sizeof head) % sizeof(ToldPart) != 0) return {};
+  std::memcpy(&head, value.data(), sizeof head);
+  return head.secret == secret() ? std::optional(head) : std::nullopt;
 }
 
 constexpr std::uint64_t table_bytes(std::size_t parts) { return 8 + 8 * std::uint64_t{parts}; }
@@ -46,7 +74,36 @@ void pack_parts(std::span<const std::span<const std::byte>> parts, std::span<std
   }
 }
 
+std::uint64_t told_parts_bytes(std::size_t parts) {
+  return sizeof(Told) + parts * sizeof(ToldPart);
+}
+
+void tell_parts(std::span<const std::span<const std::byte>> parts, std::span<std::byte> to) {
+  const Told head{.secret = secret(), .packed_bytes = packed_parts_bytes(parts)};
+  std::memcpy(to.data(), &head, sizeof head);
+  std::byte* place = to.data() + sizeof head;
+  for (const auto& part : parts) {
+    const ToldPart one{.address = reinterpret_cast<std::uintptr_t>(part.data()),
+                       .length = part.size()};
+    std::memcpy(place, &one, sizeof one);
+    place += sizeof one;
+  }
+}
+
+std::uint64_t packed_size(std::span<const std::byte> value) {
+  const auto head = told(value);
+  return head ? head->packed_bytes : value.size();
+}
+
 void split_parts(std::span<const std::byte> value, std::span<std::span<const std::byte>> parts) {
+  if (told(value) && value.size() == told_parts_bytes(parts.size())) {
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      ToldPart one;
+      std::memcpy(&one, value.data() + told_parts_bytes(p), sizeof one);
+      parts[p] = {reinterpret_cast<const std::byte*>(one.address), one.length};
+    }
+    return;
+  }
   std::uint32_t head[2] = {};
   if (value.size() < table_bytes(parts.size())) refuse(value, parts.size());
   std::memcpy(head, value.data(), sizeof head);
@@ -61,6 +118,30 @@ void split_parts(std::span<const std::byte> value, std::span<std::span<const std
     at += length;
   }
   if (at != value.size()) refuse(value, parts.size());
+}
+
+void fetch_ends(std::span<const std::byte> value) noexcept {
+  if (value.empty()) return;
+  if (!told(value)) {
+    __builtin_prefetch(value.data());
+    __builtin_prefetch(&value.back());
+    return;
+  }
+  ToldPart one;
+  for (std::size_t at = sizeof(Told); at < value.size(); at += sizeof one) {
+    std::memcpy(&one, value.data() + at, sizeof one);
+    const auto* const begin = reinterpret_cast<const std::byte*>(one.address);
+    __builtin_prefetch(begin);
+    if (one.length > 0) __builtin_prefetch(begin + one.length - 1);
+  }
+}
+
+void copy_packed(std::span<const std::byte> value, std::span<std::byte> to) {
+  if (told(value)) {
+    pack_parts(split_parts(value, (value.size() - sizeof(Told)) / sizeof(ToldPart)), to);
+  } else if (!value.empty()) {
+    std::memcpy(to.data(), value.data(), value.size());
+  }
 }
 
 std::vector<std::span<const std::byte>> split_parts(std::span<const std::byte> value,

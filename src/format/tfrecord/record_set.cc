@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/fetch.hpp"
 #include "forebay/error.hpp"
 #include "format/tfrecord/crc32c.hpp"
 
@@ -260,16 +261,16 @@ class RecordPlan final : public Plan {
   void decode(std::size_t unit, const FileBytes& bytes, std::span<std::byte>,
               DecodeSpace&) const override {
     memory_[unit].clear();
-    for (std::size_t at = unit == 0 ? 0 : unit_ends_[unit - 1]; at < unit_ends_[unit]; ++at) {
-      const FileExtent& record = records_[at];
-      try {
-        const auto data = checked_data(bytes.at(record.file, record.offset, record.length));
+    const std::size_t end = unit_ends_[unit];
+    std::size_t at = unit == 0 ? 0 : unit_ends_[unit - 1];
+    std::span<const std::byte> next = stored(at, bytes);
+    for (; at < end; ++at) {
+      const auto record = next;
+      if (at + 1 < end) fetch(next = stored(at + 1, bytes));
+      with_place(at, [&] {
+        const auto data = checked_data(record);
         if (!data_.features_.empty()) take_apart(at, unit, data);
-      } catch (const Error& error) {
-        throw error.within({.file = data_.files()[record.file]->path(),
-                            .offset = record.offset,
-                            .sample = ids_[at]});
-      }
+      });
     }
   }
 
@@ -290,6 +291,25 @@ class RecordPlan final : public Plan {
   // Enough for a thread to be worth waking.
   static constexpr std::uint64_t kUnitBytes = std::uint64_t{256} << 10;
   static constexpr std::size_t kInRecord = SIZE_MAX;
+
+  template <typename Work>
+  void with_place(std::size_t position, Work&& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      const FileExtent& record = records_[position];
+      throw error.within({.file = data_.files()[record.file]->path(),
+                          .offset = record.offset,
+                          .sample = ids_[position]});
+    }
+  }
+
+  std::span<const std::byte> stored(std::size_t position, const FileBytes& bytes) const {
+    const FileExtent& record = records_[position];
+    std::span<const std::byte> found;
+    with_place(position, [&] { found = bytes.at(record.file, record.offset, record.length); });
+    return found;
+  }
 
   /// Where a part is.
   struct Piece {

@@ -61,6 +61,27 @@ TEST(PackedParts, AnythingElseIsRefused) {
   }
 }
 
+TEST(PackedParts, AreToldWhereTheyAre) {
+  const std::vector<std::string> parts{"image", "", "label"};
+  std::vector<std::span<const std::byte>> spans;
+  for (const std::string& part : parts) spans.push_back(std::as_bytes(std::span(part)));
+  std::vector<std::byte> value(told_parts_bytes(parts.size()));
+  tell_parts(spans, value);
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    EXPECT_EQ(split_parts(value, 3)[p].data(), spans[p].data());
+    EXPECT_EQ(split_parts(value, 3)[p].size(), spans[p].size());
+  }
+  EXPECT_EQ(packed_size(value), packed(parts).size());
+  std::vector<std::byte> copy(packed_size(value));
+  copy_packed(value, copy);
+  EXPECT_EQ(copy, packed(parts));
+  fetch_ends(value);
+  EXPECT_THROW(split_parts(value, 2), Error);
+  value[0] ^= std::byte{1};  // what a file could hold
+  EXPECT_THROW(split_parts(value, 3), Error);
+  EXPECT_EQ(packed_size(value), value.size());
+}
+
 TEST(PartsCodec, EachPartHasItsOwnCodecAndFields) {
   const auto value = packed({"0123456789abcdef", "word"});
   const CodecOptions options{.codec = parts_codec_text({"x", "label"}, "auto"), .schema = {}};
