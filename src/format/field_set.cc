@@ -39,7 +39,7 @@ bool lies_as_delivered(const SamplePart& part) {
 }
 
 /// Throws corrupt when a sample would have more bytes than numbers can tell.
-std::uint64_t bytes_of(const Schema& schema, const std::string& path) {
+std::uint64_t sample_bytes_of(const Schema& schema, const std::string& path) {
   std::uint64_t bytes = 0;
   for (const Field& field : schema.fields) {
     if (field.bytes() > UINT64_MAX / 4 - bytes) {
@@ -60,7 +60,7 @@ FieldSet::FieldSet(std::string path, std::string format, Schema schema, DataFile
       first_{0} {
   facts_.schema = std::move(schema);
   facts_.notes = std::move(notes);
-  facts_.sample_bytes = bytes_of(facts_.schema, facts_.path);
+  facts_.sample_bytes = sample_bytes_of(facts_.schema, facts_.path);
   for (const SamplePart& part : parts_) {
     if (part.rows > UINT64_MAX / 2 - first_.back()) {
       throw Error(ErrorKind::corrupt, "the files claim more than 2^63 samples", "check the files",
