@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "bench/cold_file.hpp"
+#include "core/non_copyable.hpp"
 #include "storage/bulk_reader.hpp"
 
 namespace {
@@ -47,15 +48,13 @@ struct Run {
 };
 
 /// Pages that everybody who maps them sees: of a file, or of memory.
-class Mapping {
+class Mapping : private NonCopyable {
  public:
   Mapping(std::size_t size, int protection, int flags, int fd = -1) : size_(size) {
     address_ = mmap(nullptr, size, protection, MAP_SHARED | flags, fd, 0);
     if (address_ == MAP_FAILED) throw std::runtime_error("no pages can be mapped");
   }
   ~Mapping() { munmap(address_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
 
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(address_), size_}; }
 

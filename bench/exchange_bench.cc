@@ -42,6 +42,7 @@
 #include "comm/progress_thread.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "exchange/exchange.hpp"
 #include "forebay/mpi.hpp"
@@ -206,7 +207,7 @@ Json measure_latency(const std::shared_ptr<Communicator>& world, const Options& 
 
 /// The raw transports: a window that MPI allocates, if it does, and messages; rank 0 reads from the
 /// last rank.
-class Raw {
+class Raw : private NonCopyable {
  public:
   Raw(Communicator& world, std::size_t sample_bytes) : world_(world), sample_bytes_(sample_bytes) {
     check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
@@ -224,8 +225,6 @@ class Raw {
     if (!made) return;
     check_mpi(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
   }
-  Raw(const Raw&) = delete;
-  Raw& operator=(const Raw&) = delete;
   ~Raw() {
     if (window_ != MPI_WIN_NULL) {
       MPI_Win_unlock_all(window_);

@@ -21,6 +21,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/non_copyable.hpp"
+
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -51,7 +53,7 @@ double seconds_of(auto&& body) {
 }
 
 /// Memory at a multiple of 2 MiB; shared memory as the stage gets it: a tmpfs file without a name.
-class Memory {
+class Memory : private NonCopyable {
  public:
   Memory(const Kind& kind, std::size_t size) : size_(size), span_(size + kHugePage) {
     base_ = mmap(nullptr, span_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -77,8 +79,6 @@ class Memory {
     }
   }
   ~Memory() { munmap(base_, span_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
 
   std::span<unsigned char> bytes() const { return {static_cast<unsigned char*>(address_), size_}; }
 

@@ -60,6 +60,8 @@ PEERS = {
     "limit": ("forebay", RAW),
     "forebay one core": ("forebay", RAW),
     "forebay": ("forebay", ("small", "large", "jpeg")),
+    "forebay-tar": ("forebay", ("small",)),
+    "forebay-tfrecord": ("forebay", ("small",)),
     "py-lmdb 0": ("torch", ("small", "large", "jpeg")),
     "py-lmdb 2": ("torch", ("small", "large", "jpeg")),
     "py-lmdb 4": ("torch", ("small", "large", "jpeg")),

@@ -158,6 +158,7 @@ def files_of(folder, peer):
     """The files that a peer reads."""
     environment = loader_cases.PEERS[peer][0]
     name = "data.h5" if peer.startswith("h5py") else FORMATS.get(environment, "lmdb")
+    name = {"forebay-tar": "webdataset", "forebay-tfrecord": "data.tfrecord"}.get(peer, name)
     path = os.path.join(folder, name)
     if os.path.isfile(path):
         return [path]

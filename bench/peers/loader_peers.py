@@ -17,19 +17,30 @@ import loader_images
 import loader_readers
 
 
-def _forebay(case, folder, _):
+def _forebay(case, folder, _, files="lmdb", image="image", label="label", **options):
     import forebay
-    options = {"order": "shuffled" if case.shuffled else "sequential", "end": "exact"}
+    options |= {"order": "shuffled" if case.shuffled else "sequential", "end": "exact"}
     if case.data == "jpeg":
         mean, std = (":".join(map(str, each)) for each in (loader_cases.MEAN, loader_cases.STD))
         options["transform"] = (f"rgb,random-resized-crop={loader_cases.SIDE},to-float,"
                                 f"normalize={mean}/{std}")
-    loader = forebay.Loader(os.path.join(folder, "lmdb"), case.batch, **options)
+    loader = forebay.Loader(os.path.join(folder, files), case.batch, **options)
 
     def epoch(_):
         for batch in loader:
-            yield batch["label"], batch["image"]
+            yield batch[label].reshape(-1), batch[image]
     return epoch
+
+
+def _forebay_tar(case, folder, _):
+    """What webdataset reads."""
+    return _forebay(case, folder, _, "webdataset/*.tar", "image.bin", "label.bin",
+                    codec="image.bin=image:u8[3x32x32],label.bin=label:i32[1]")
+
+
+def _forebay_tfrecord(case, folder, _):
+    """What tf.data reads."""
+    return _forebay(case, folder, _, "data.tfrecord", codec="image=image:u8[3x32x32]")
 
 
 def _dataloader(case, reader, count, workers):
@@ -225,7 +236,8 @@ def _ffcv(case, folder, _):
     return epoch
 
 
-_OPEN = {"forebay": _forebay, "py-lmdb": _lmdb, "py-lmdb-each": _lmdb_each, "h5py": _hdf5,
+_OPEN = {"forebay": _forebay, "forebay-tar": _forebay_tar, "forebay-tfrecord": _forebay_tfrecord,
+         "py-lmdb": _lmdb, "py-lmdb-each": _lmdb_each, "h5py": _hdf5,
          "webdataset": _webdataset, "tf.data": _tensorflow, "streaming": _streaming,
          "grain": _grain, "spdl": _spdl, "ffcv": _ffcv}
 
@@ -234,7 +246,8 @@ def open_peer(peer, case, folder):
     return _OPEN[peer.split()[0]](case, folder, loader_cases.workers_of(peer))
 
 
-_MODULES = {"py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data",
+_MODULES = {"forebay-tar": "forebay", "forebay-tfrecord": "forebay",
+            "py-lmdb": "torch.utils.data", "py-lmdb-each": "torch.utils.data",
             "h5py": "torch.utils.data", "tf.data": "tensorflow", "spdl": "spdl.pipeline",
             "ffcv": "ffcv.loader"}
 

@@ -71,7 +71,7 @@ def environment_of(options, peer):
     """Ours is found through the build tree."""
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                  "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
-    if peer.split()[0] == "forebay":
+    if peer.startswith("forebay"):
         variables["PYTHONPATH"] = os.path.join(os.path.abspath(options.build), "python")
     return variables
 

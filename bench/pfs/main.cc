@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "core/number_text.hpp"
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
@@ -146,7 +147,7 @@ bool readable(int descriptor) {
   return ::poll(&waiting, 1, kStopCheckMs) > 0;
 }
 
-class Control {
+class Control : private NonCopyable {
  public:
   /// Gets a line without its end, gives the answer. Called on the control's own thread.
   using Handler = std::function<std::string(const std::string& line)>;
@@ -176,9 +177,6 @@ class Control {
     thread_.stop();
     ::unlink(path_.c_str());
   }
-
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
 
  private:
   void serve(const std::stop_token& stop) {
@@ -215,7 +213,7 @@ class Control {
 };
 
 /// Everything that runs, in the order in which it depends on each other.
-class FileSystem {
+class FileSystem : private NonCopyable {
  public:
   explicit FileSystem(const Settings& settings)
       : settings_(settings),
@@ -237,8 +235,6 @@ class FileSystem {
     for (const auto& mount : mounts_) mount->unmount();
     queue_.stop();
   }
-  FileSystem(const FileSystem&) = delete;
-  FileSystem& operator=(const FileSystem&) = delete;
 
   nlohmann::json statistics() const {
     nlohmann::json json = meter_.to_json(model_.tallies());

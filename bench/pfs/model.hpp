@@ -34,6 +34,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 
 namespace forebay::pfs {
@@ -45,7 +46,7 @@ namespace forebay::pfs {
 // others sleep until there is no leader, so that a deadline wakes one thread and not all.
 
 /// Thread-safe; local.
-class DeadlineQueue {
+class DeadlineQueue : private NonCopyable {
  public:
   /// Called once: at or after its time with true, or early with false because the queue was
   /// stopped. Must not throw.
@@ -53,8 +54,6 @@ class DeadlineQueue {
 
   explicit DeadlineQueue(std::size_t threads);
   ~DeadlineQueue() { stop(); }
-  DeadlineQueue(const DeadlineQueue&) = delete;
-  DeadlineQueue& operator=(const DeadlineQueue&) = delete;
 
   /// `time_ns` as now_ns() counts. After stop() the work is called at once.
   void push(std::int64_t time_ns, Work work);

@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "pfs/faults.hpp"
 #include "pfs/meter.hpp"
@@ -102,14 +103,12 @@ struct Servers {
   DeadlineQueue& queue;
 };
 
-class Mount {
+class Mount : private NonCopyable {
  public:
   /// Mounts; the file system serves from here on. `client` is its place in the meter.
   /// Throws io when the mount point or the backing directory does not allow it.
   Mount(MountOptions options, Servers servers, std::size_t client);
   ~Mount();
-  Mount(const Mount&) = delete;
-  Mount& operator=(const Mount&) = delete;
 
   /// Takes the mount out of the directory tree. Files that are still open go on being served until
   /// destruction; after it they are dead.

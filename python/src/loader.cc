@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "arrays.hpp"
+#include "core/non_copyable.hpp"
 #include "ending.hpp"
 #include "module.hpp"
 
@@ -73,7 +74,7 @@ TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
 
 /// Belongs to the process that opened it: its threads and MPI do not survive a fork. close() may be
 /// called while another thread is inside of next(), which then throws cancelled.
-class PythonLoader {
+class PythonLoader : private NonCopyable {
  public:
   PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
                LoaderOptions options)
@@ -89,8 +90,6 @@ class PythonLoader {
     types_ = types_of(loader_->parts(), schema_);
     parts_ = loader_->parts().size();
   }
-  PythonLoader(const PythonLoader&) = delete;
-  PythonLoader& operator=(const PythonLoader&) = delete;
   ~PythonLoader() { close(); }
 
   void close() {

@@ -11,6 +11,8 @@
 
 #include <atomic>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay::python {
 
 namespace nb = nanobind;
@@ -46,11 +48,9 @@ void come_back(const Take& take) {
 }
 
 /// Releases the lock for as long as it lives; where the interpreter is gone, there is none.
-class Unlocked {
+class Unlocked : private NonCopyable {
  public:
   Unlocked() : state_(Py_IsInitialized() != 0 ? PyEval_SaveThread() : nullptr) {}
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() {
     if (state_ == nullptr) return;
     come_back([this] { PyEval_RestoreThread(state_); });
@@ -61,13 +61,11 @@ class Unlocked {
 };
 
 /// Has the lock for as long as it lives, in a thread that has released it.
-class Locked {
+class Locked : private NonCopyable {
  public:
   Locked() {
     come_back([this] { state_ = PyGILState_Ensure(); });
   }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
   ~Locked() { PyGILState_Release(state_); }
 
  private:

@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "comm/values.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/packed_parts.hpp"
@@ -102,14 +103,12 @@ void refuse_to_overwrite(const std::string& dataset, const std::string& output) 
 }
 
 /// The lines go to a file or to stdout; only rank 0 writes.
-class LineFile {
+class LineFile : private NonCopyable {
  public:
   explicit LineFile(const std::string& path) : path_(path.empty() ? "standard output" : path) {
     file_ = path.empty() ? stdout : std::fopen(path.c_str(), "we");
     if (file_ == nullptr) fail();
   }
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
   ~LineFile() {
     if (file_ != nullptr && file_ != stdout) std::fclose(file_);
   }

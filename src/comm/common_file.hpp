@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 
 namespace forebay {
@@ -23,12 +24,9 @@ struct FilePiece {
 };
 
 /// Destruction: all ranks at about the same time, or the file stays open until the process ends.
-class CommonFile {
+class CommonFile : private NonCopyable {
  public:
   virtual ~CommonFile() = default;
-  CommonFile() = default;
-  CommonFile(const CommonFile&) = delete;
-  CommonFile& operator=(const CommonFile&) = delete;
 
   /// Reads the pieces of all ranks at once: any number of them, of any length, also none, none
   /// overlapping another one of its rank. Collective, and nothing ends the wait for a rank that

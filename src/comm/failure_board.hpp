@@ -22,12 +22,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 
-class FailureBoard {
+class FailureBoard : private NonCopyable {
  public:
   /// Collective over `world`, which carries messages from now on (with what that means for its
   /// end) where there are several nodes; `node` is this rank's part of it. One board for each
@@ -36,8 +37,6 @@ class FailureBoard {
   FailureBoard(std::shared_ptr<Communicator> world, std::shared_ptr<Communicator> node);
   /// Marks this rank as gone in good order. Local.
   ~FailureBoard();
-  FailureBoard(const FailureBoard&) = delete;
-  FailureBoard& operator=(const FailureBoard&) = delete;
 
   /// Publishes `error` unless another failure is on the board already. Does not throw when other
   /// nodes cannot be told: that is logged.

@@ -20,6 +20,7 @@
 #include "comm/common_file.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -30,7 +31,7 @@ constexpr std::size_t kMostPieces = 65536;
 constexpr std::chrono::seconds kLongestFarewell{1};
 
 /// A committed datatype; MPI_BYTE where making one failed.
-class BlocksType {
+class BlocksType : private NonCopyable {
  public:
   BlocksType(const std::vector<int>& lengths, const std::vector<MPI_Aint>& places) {
     code_ = MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(),
@@ -40,8 +41,6 @@ class BlocksType {
   ~BlocksType() {
     if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
   }
-  BlocksType(const BlocksType&) = delete;
-  BlocksType& operator=(const BlocksType&) = delete;
 
   int code() const { return code_; }
   MPI_Datatype get() const { return code_ == MPI_SUCCESS ? type_ : MPI_BYTE; }

@@ -8,6 +8,7 @@
 
 #include "comm/mpi_communicator.hpp"
 #include "comm/nonblocking.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -73,11 +74,9 @@ MPI_Op mpi_operation(Combination how) {
 }
 
 /// The communicator and the operations of our own, for as long as something may use them.
-class Common {
+class Common : private NonCopyable {
  public:
   explicit Common(std::shared_ptr<MpiCommunicator> comm) : comm_(std::move(comm)) {}
-  Common(const Common&) = delete;
-  Common& operator=(const Common&) = delete;
   ~Common() {
     if (mpi_is_over() || mpi_gave_up()) return;
     for (auto& [what, operation] : own_) MPI_Op_free(&operation);

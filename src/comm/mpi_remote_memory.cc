@@ -237,8 +237,6 @@ class MpiRemoteMemory final : public RemoteMemory {
     direct_[static_cast<std::size_t>(comm_->rank())] = mine_;
   }
 
-  MpiRemoteMemory(const MpiRemoteMemory&) = delete;
-  MpiRemoteMemory& operator=(const MpiRemoteMemory&) = delete;
   // MPI may still let others into a window that stays, and looks at it when it ends.
   ~MpiRemoteMemory() override {
     if (window_ && !window_->free_with_others()) static_cast<void>(shared_.release());

@@ -10,6 +10,7 @@
 #include "comm/values.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -76,7 +77,7 @@ struct Farewell {
 };
 
 /// The memory, and the farewell behind it.
-class WindowMemory final : public SharedMemory {
+class WindowMemory final : public SharedMemory, private NonCopyable {
  public:
   WindowMemory(MpiWindow window, std::size_t bytes, Communicator& comm)
       : window_(std::move(window)),
@@ -86,8 +87,6 @@ class WindowMemory final : public SharedMemory {
     if (comm.rank() == 0) new (farewell_place()) Farewell();
     comm.barrier();
   }
-  WindowMemory(const WindowMemory&) = delete;
-  WindowMemory& operator=(const WindowMemory&) = delete;
   ~WindowMemory() override {
     auto& farewell = *std::launder(reinterpret_cast<Farewell*>(farewell_place()));
     if (mpi_gave_up()) farewell.decide(Farewell::kLeak);

@@ -14,15 +14,13 @@
 #include <span>
 
 #include "core/combine.hpp"
+#include "core/non_copyable.hpp"
 
 namespace forebay {
 
-class StartedOperation {
+class StartedOperation : private NonCopyable {
  public:
   virtual ~StartedOperation() = default;
-  StartedOperation() = default;
-  StartedOperation(const StartedOperation&) = delete;
-  StartedOperation& operator=(const StartedOperation&) = delete;
 
   /// Moves the operation on; never waits. Throws communication. True from then on.
   virtual bool done() = 0;
@@ -37,14 +35,11 @@ struct SharedBytes {
 /// Made by Communicator::nonblocking(), on a communicator of its own. Of one thread at a time,
 /// which may be a helper thread where Communicator::concurrent(). Every rank starts the same
 /// operations in the same order. Sizes up to 2 GiB - 1 elements an operation.
-class NonblockingCollectives {
+class NonblockingCollectives : private NonCopyable {
  public:
   using Operation = std::unique_ptr<StartedOperation>;
 
   virtual ~NonblockingCollectives() = default;
-  NonblockingCollectives() = default;
-  NonblockingCollectives(const NonblockingCollectives&) = delete;
-  NonblockingCollectives& operator=(const NonblockingCollectives&) = delete;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;

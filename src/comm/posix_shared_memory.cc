@@ -18,6 +18,7 @@
 
 #include "comm/values.hpp"
 #include "core/memory_limit.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -58,15 +59,13 @@ class Descriptor {
   int value_;
 };
 
-class PosixSharedMemory final : public SharedMemory {
+class PosixSharedMemory final : public SharedMemory, private NonCopyable {
  public:
   PosixSharedMemory(Descriptor descriptor, std::size_t bytes, std::string directory)
       : descriptor_(std::move(descriptor)), size_(bytes), directory_(std::move(directory)) {
     map();
     if (size_ >= kWorthHugePages) advise_huge_pages(this->bytes());
   }
-  PosixSharedMemory(const PosixSharedMemory&) = delete;
-  PosixSharedMemory& operator=(const PosixSharedMemory&) = delete;
   ~PosixSharedMemory() override { munmap(address_, size_); }
 
   std::span<std::byte> bytes() const override { return {static_cast<std::byte*>(address_), size_}; }
@@ -196,11 +195,9 @@ Descriptor attach(const Ticket& ticket) {
 }
 
 /// Removes the name that a ticket gives, if any, whichever way its scope ends.
-class NameRemover {
+class NameRemover : private NonCopyable {
  public:
   explicit NameRemover(const Ticket& ticket) : ticket_(ticket) {}
-  NameRemover(const NameRemover&) = delete;
-  NameRemover& operator=(const NameRemover&) = delete;
   ~NameRemover() {
     if (ticket_.named != 0) unlink(ticket_.path.data());
   }

@@ -29,12 +29,13 @@
 #include <memory>
 #include <mutex>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "core/process_usage.hpp"
 
 namespace forebay {
 
-class ProgressThread {
+class ProgressThread : private NonCopyable {
  public:
   /// How long a poller can do without a call. Others may call for a turn before that.
   using Rest = std::chrono::microseconds;
@@ -47,8 +48,6 @@ class ProgressThread {
   /// Starts the thread. Throws usage for a placement that is not possible.
   explicit ProgressThread(std::chrono::microseconds idle_interval = std::chrono::milliseconds(50),
                           const Placement& placement = {});
-  ProgressThread(const ProgressThread&) = delete;
-  ProgressThread& operator=(const ProgressThread&) = delete;
   ~ProgressThread() = default;
 
   struct Entry {

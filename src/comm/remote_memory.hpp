@@ -19,6 +19,7 @@
 #include <string>
 
 #include "comm/waiting.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 
 namespace forebay {
@@ -49,12 +50,9 @@ struct RemotePiece {
 /// Reads pieces by one transport. start() and finish() belong to one thread at a time, serve() may
 /// run beside them in another one. Ends on all ranks at about the same time, when nobody reads any
 /// more.
-class RemoteReader {
+class RemoteReader : private NonCopyable {
  public:
   virtual ~RemoteReader() = default;
-  RemoteReader() = default;
-  RemoteReader(const RemoteReader&) = delete;
-  RemoteReader& operator=(const RemoteReader&) = delete;
 
   /// Begins to read pieces, sorted by owner and inside the owners' memories. What they point to may
   /// be written from now until finish() returns. Waits for nothing. Local.
@@ -71,12 +69,9 @@ class RemoteReader {
 
 /// This rank's view of all memories. Made by Communicator::expose(). Destruction: all ranks at
 /// about the same time, or the memory stays until MPI ends.
-class RemoteMemory {
+class RemoteMemory : private NonCopyable {
  public:
   virtual ~RemoteMemory() = default;
-  RemoteMemory() = default;
-  RemoteMemory(const RemoteMemory&) = delete;
-  RemoteMemory& operator=(const RemoteMemory&) = delete;
 
   /// The first kBackedBytes of it are there; what comes after them may have to be reserved.
   virtual std::span<std::byte> mine() const = 0;

@@ -17,6 +17,7 @@
 #include "comm/messages.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 
@@ -41,7 +42,7 @@ struct Answer {
   std::uint64_t before = 0;
 };
 
-class ServedCounter final : public SharedCounter {
+class ServedCounter final : public SharedCounter, private NonCopyable {
  public:
   ServedCounter(std::shared_ptr<Communicator> comm, std::chrono::milliseconds limit,
                 std::string why)
@@ -52,8 +53,6 @@ class ServedCounter final : public SharedCounter {
     comm_->carry_messages();
   }
 
-  ServedCounter(const ServedCounter&) = delete;
-  ServedCounter& operator=(const ServedCounter&) = delete;
   ~ServedCounter() override {
     try {
       if (owns()) {

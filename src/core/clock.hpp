@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay {
 
 inline std::int64_t now_ns() {
@@ -15,12 +17,10 @@ inline double now_seconds() { return static_cast<double>(now_ns()) * 1e-9; }
 
 /// Adds the time of its scope to a total, also when the scope ends by an exception.
 /// The total is not synchronized: one total belongs to one thread.
-class Stopwatch {
+class Stopwatch : private NonCopyable {
  public:
   explicit Stopwatch(double& total_seconds) : total_seconds_(total_seconds) {}
   ~Stopwatch() { total_seconds_ += static_cast<double>(now_ns() - begin_ns_) * 1e-9; }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
   double& total_seconds_;

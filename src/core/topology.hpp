@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/placement.hpp"
 
 namespace forebay {
@@ -14,15 +15,13 @@ namespace forebay {
 /// The hardware threads of one core that may be used, ascending (operating system numbers).
 using CoreThreads = std::vector<int>;
 
-class Topology {
+class Topology : private NonCopyable {
  public:
   /// This machine. Throws io.
   Topology();
   /// A machine that does not exist, as hwloc describes them: "package:2 core:4 pu:2".
   explicit Topology(const std::string& synthetic);
   ~Topology() { hwloc_topology_destroy(topology_); }
-  Topology(const Topology&) = delete;
-  Topology& operator=(const Topology&) = delete;
 
   hwloc_topology_t get() const { return topology_; }
 
@@ -36,12 +35,10 @@ class Topology {
 };
 
 /// A set of hardware threads.
-class CpuSet {
+class CpuSet : private NonCopyable {
  public:
   CpuSet();
   ~CpuSet() { hwloc_bitmap_free(bitmap_); }
-  CpuSet(const CpuSet&) = delete;
-  CpuSet& operator=(const CpuSet&) = delete;
 
   hwloc_bitmap_t get() const { return bitmap_; }
   std::vector<int> numbers() const;

@@ -18,12 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 
 namespace forebay {
 
 /// Belongs to one caller at a time; its threads sleep between the runs.
-class WorkerPool {
+class WorkerPool : private NonCopyable {
  public:
   /// Called with an index, in any of the threads. May throw.
   using Work = std::function<void(std::size_t index)>;
@@ -34,8 +35,6 @@ class WorkerPool {
   WorkerPool(const std::string& name, unsigned threads, const Placement& placement = {});
   /// No run may be in progress.
   ~WorkerPool();
-  WorkerPool(const WorkerPool&) = delete;
-  WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// Calls work(0) ... work(count - 1), each once, and returns when all calls have ended. Throws
   /// what the call with the lowest index of those that threw did; those behind it may be left out.

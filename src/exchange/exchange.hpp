@@ -32,6 +32,7 @@
 #include "comm/failure_board.hpp"
 #include "comm/progress_thread.hpp"
 #include "comm/remote_memory.hpp"
+#include "core/non_copyable.hpp"
 #include "exchange/share.hpp"
 #include "exchange/transport_choice.hpp"
 #include "forebay/communicator.hpp"
@@ -84,7 +85,7 @@ struct ExchangeFigures {
 /// One rank's part. Three threads may use it at a time: one that fills, one or more that fetch, and
 /// the progress thread. Filling and collective calls are for one thread; where that is not the main
 /// thread, MPI_THREAD_MULTIPLE is needed, and so it is for several nodes.
-class Exchange {
+class Exchange : private NonCopyable {
  public:
   /// Collective. Throws usage for impossible options, io with needed and free bytes when there is
   /// too little memory (with `grow`: later, by the share that is filled), unsupported where nothing
@@ -93,8 +94,6 @@ class Exchange {
   /// Meets the other ranks, which may still read from this one, for at most 5 s. A rank that leaves
   /// before them ends what they do with an error (cancelled), unless it has failed already.
   ~Exchange();
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
 
   // For the thread that fills.
 

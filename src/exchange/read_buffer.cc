@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -96,7 +97,7 @@ constexpr std::chrono::seconds kLongestEnd{5};
 }  // namespace
 
 /// The body of the thread, and what it shares with the consumer.
-class ReadBuffer::Work {
+class ReadBuffer::Work : private NonCopyable {
  public:
   Work(std::shared_ptr<Exchange> exchange, const ReadBufferOptions& options, Source source)
       : exchange_(std::move(exchange)),
@@ -104,8 +105,6 @@ class ReadBuffer::Work {
         trace_(options.trace),
         ring_(options.bytes, options.blocks, options.beside),
         ahead_(options.ahead) {}
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
   ~Work() { let_go(); }
 
   /// What MPI may still write into is left to it. Not while the thread runs.

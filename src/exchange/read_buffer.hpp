@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "exchange/exchange.hpp"
 #include "exchange/share.hpp"
@@ -137,7 +138,7 @@ struct ReadBufferFigures {
 };
 
 /// Local. The consumer's methods are for one thread, stop() among them.
-class ReadBuffer {
+class ReadBuffer : private NonCopyable {
  public:
   /// Gives the next batch, empty at the end. Called by the I/O thread, ahead of the consumer. What
   /// it throws reaches the consumer.
@@ -148,8 +149,6 @@ class ReadBuffer {
   /// Ends the thread, also in the middle of a fetch; waits at most 5 s for it, and logs when it has
   /// to be left behind.
   ~ReadBuffer();
-  ReadBuffer(const ReadBuffer&) = delete;
-  ReadBuffer& operator=(const ReadBuffer&) = delete;
 
   /// The next sample, valid until it is released; null after the last one. Throws, again and again,
   /// what has ended the I/O thread (with sample, and owner), once all samples before it were taken;

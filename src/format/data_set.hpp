@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
@@ -111,11 +112,9 @@ using FoundSink = std::function<void(const FoundSample&)>;
 
 /// The bytes that one list of ids needs, and the way from them to parts. The data set outlives it.
 /// Const methods are safe to call from many threads at once.
-class Plan {
+class Plan : private NonCopyable {
  public:
   virtual ~Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
 
   /// By file and offset, none inside of another; what must be decoded together is named whole,
   /// once.
@@ -227,11 +226,9 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 std::string ends_digest(std::span<const std::shared_ptr<const File>> files,
                         const std::function<void(const ByteSink&)>& more);
 
-class DataSet {
+class DataSet : private NonCopyable {
  public:
   virtual ~DataSet() = default;
-  DataSet(const DataSet&) = delete;
-  DataSet& operator=(const DataSet&) = delete;
 
   const DataSetFacts& facts() const { return facts_; }
   std::span<const std::shared_ptr<const File>> files() const { return files_; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -73,11 +74,8 @@ std::vector<std::string> expand_braces(const std::string& text) {
   return all;
 }
 
-struct GlobMatches {
-  GlobMatches() = default;
+struct GlobMatches : private NonCopyable {
   ~GlobMatches() { ::globfree(&found); }
-  GlobMatches(const GlobMatches&) = delete;
-  GlobMatches& operator=(const GlobMatches&) = delete;
   glob_t found = {};
 };
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "format/data_set.hpp"
 
 namespace forebay {
@@ -36,12 +37,9 @@ struct DecodeUnit {
   std::uint64_t count = 0;
 };
 
-class FieldStorage {
+class FieldStorage : private NonCopyable {
  public:
   virtual ~FieldStorage() = default;
-  FieldStorage() = default;
-  FieldStorage(const FieldStorage&) = delete;
-  FieldStorage& operator=(const FieldStorage&) = delete;
 
   /// Whether rows can be used where they lie; if so units() adds none, and value() works.
   virtual bool in_place() const = 0;

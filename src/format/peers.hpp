@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay {
 
 /// Zeros at first, and sparse where nothing is written.
@@ -25,12 +27,9 @@ struct PeerMemory {
   std::shared_ptr<void> owner;  ///< keeps it
 };
 
-class Peers {
+class Peers : private NonCopyable {
  public:
   virtual ~Peers() = default;
-  Peers() = default;
-  Peers(const Peers&) = delete;
-  Peers& operator=(const Peers&) = delete;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;

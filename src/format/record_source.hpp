@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -39,12 +40,9 @@ struct DatasetFingerprint {
   bool operator==(const DatasetFingerprint&) const = default;
 };
 
-class RecordSource {
+class RecordSource : private NonCopyable {
  public:
   virtual ~RecordSource() = default;
-  RecordSource() = default;
-  RecordSource(const RecordSource&) = delete;
-  RecordSource& operator=(const RecordSource&) = delete;
 
   virtual const std::string& path() const = 0;
   virtual std::uint64_t entries() const = 0;

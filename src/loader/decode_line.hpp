@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
@@ -50,7 +51,7 @@ class BatchSource {
 };
 
 /// Of one consumer and one thread of its own. Methods but stop() and busy_seconds() want the lock.
-class DecodeLine {
+class DecodeLine : private NonCopyable {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
@@ -58,8 +59,6 @@ class DecodeLine {
   /// start().
   DecodeLine(std::unique_ptr<DecodePool> pool, BatchSource& source, unsigned ahead, Trace* trace);
   ~DecodeLine() { stop(); }
-  DecodeLine(const DecodeLine&) = delete;
-  DecodeLine& operator=(const DecodeLine&) = delete;
 
   void start(const Placement& placement = {});
   /// Ends the thread, at most one sample later. Idempotent.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "loader/delivery.hpp"
 #include "loader/opened.hpp"
 #include "loader/state.hpp"
@@ -56,12 +57,9 @@ class BatchesHeld : public Error {
 };
 
 /// The order of a running loader, and where the run stands in it. One thread at a time.
-class Feed {
+class Feed : private NonCopyable {
  public:
   virtual ~Feed() = default;
-  Feed() = default;
-  Feed(const Feed&) = delete;
-  Feed& operator=(const Feed&) = delete;
 
   /// The pass of the next batch, where there is one; may go on to the next epoch.
   virtual std::optional<BatchPass> next() = 0;

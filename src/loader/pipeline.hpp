@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "forebay/loader.hpp"
 #include "loader/decode_line.hpp"
 #include "loader/feed.hpp"
@@ -25,14 +26,12 @@
 
 namespace forebay {
 
-class Pipeline final : private BatchSource {
+class Pipeline final : private BatchSource, private NonCopyable {
  public:
   /// Collective over `comm`; see Loader::open.
   static std::shared_ptr<Pipeline> open(Communicator& comm, const std::string& path,
                                         const LoaderOptions& options, Trace* trace);
   ~Pipeline() override { close(); }
-  Pipeline(const Pipeline&) = delete;
-  Pipeline& operator=(const Pipeline&) = delete;
 
   /// Waits for the samples of the next iteration; empty after the last one.
   std::optional<Delivery> next();

@@ -9,6 +9,7 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "loader/packed_sample.hpp"
 
@@ -129,14 +130,12 @@ class ShareFiller::Work {
 };
 
 /// While it lives, the thread waits for other ranks.
-class ShareFiller::Work::WaitForRanks {
+class ShareFiller::Work::WaitForRanks : private NonCopyable {
  public:
   explicit WaitForRanks(Work& work) : work_(work) {
     const std::lock_guard lock(work_.mutex_);
     work_.wait_begin_ns_ = now_ns();
   }
-  WaitForRanks(const WaitForRanks&) = delete;
-  WaitForRanks& operator=(const WaitForRanks&) = delete;
   ~WaitForRanks() {
     const std::lock_guard lock(work_.mutex_);
     work_.waited_ns_ += now_ns() - std::exchange(work_.wait_begin_ns_, 0);

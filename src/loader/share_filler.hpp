@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/failure_board.hpp"
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "exchange/exchange.hpp"
 #include "forebay/trace.hpp"
@@ -43,13 +44,11 @@ struct ShareFillerParts {
 };
 
 /// Local but for the constructor, as its thread works with those of all other ranks.
-class ShareFiller {
+class ShareFiller : private NonCopyable {
  public:
   /// Starts the thread. Where `here`, does all of its work in this call instead, and throws what
   /// fails on any rank.
   ShareFiller(ShareFillerParts parts, bool here);
-  ShareFiller(const ShareFiller&) = delete;
-  ShareFiller& operator=(const ShareFiller&) = delete;
 
   /// This rank fetches nothing more. Thread-safe.
   void reads_are_done();

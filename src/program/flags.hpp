@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/options.hpp"
 
 namespace forebay {
@@ -28,15 +29,13 @@ void add_order_flags(CLI::App& command, LoaderOptions& options,
                      const std::vector<std::string_view>& leave_out = {});
 
 /// Options that are added while it lives stand under `name` in the help.
-class OptionGroup {
+class OptionGroup : private NonCopyable {
  public:
   OptionGroup(CLI::App& command, const std::string& name)
       : defaults_(*command.option_defaults()), before_(defaults_.get_group()) {
     defaults_.group(name);
   }
   ~OptionGroup() { defaults_.group(before_); }
-  OptionGroup(const OptionGroup&) = delete;
-  OptionGroup& operator=(const OptionGroup&) = delete;
 
  private:
   CLI::OptionDefaults& defaults_;

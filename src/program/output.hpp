@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -36,13 +37,11 @@ bool is_terminal(std::FILE* stream);
 bool use_color(std::FILE* stream);
 
 /// Thread-safety: one thread.
-class Progress {
+class Progress : private NonCopyable {
  public:
   /// `verb` starts each line ("packing"); `total` 0 means unknown.
   Progress(std::string verb, std::uint64_t total);
   ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   /// Cheap enough to call for every record.
   void update(std::uint64_t done);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "core/non_copyable.hpp"
 #include "format/record_source.hpp"
 #include "read/window_plan.hpp"
 
@@ -44,12 +45,9 @@ class ReadFigures {
 };
 
 /// Used by the reading thread of one root.
-class PieceReader {
+class PieceReader : private NonCopyable {
  public:
   virtual ~PieceReader() = default;
-  PieceReader() = default;
-  PieceReader(const PieceReader&) = delete;
-  PieceReader& operator=(const PieceReader&) = delete;
 
   /// Brings this root's records of `part` into the stage, in its area of the window's buffer, which
   /// it starts over in unless `part` is the rest of a window. `next` is what comes after it: that

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "read/window_plan.hpp"
 
 namespace forebay {
@@ -18,12 +19,9 @@ struct SampleRun {
 };
 
 /// Asked by the reading thread of one root, for windows in ascending order.
-class ReadingList {
+class ReadingList : private NonCopyable {
  public:
   virtual ~ReadingList() = default;
-  ReadingList() = default;
-  ReadingList(const ReadingList&) = delete;
-  ReadingList& operator=(const ReadingList&) = delete;
 
   /// How many iterations of `window` are wanted: its first ones; 0 behind the end of the run.
   virtual std::uint64_t iterations(std::uint64_t window) = 0;

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "read/window_reader.hpp"
 
 namespace forebay {
@@ -24,7 +25,7 @@ bool EndSignal::operator()() {
 }
 
 /// The body of the thread, and its data.
-class RootReader::Work {
+class RootReader::Work : private NonCopyable {
  public:
   Work(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
       : parts_(std::move(parts)), end_signal_(std::move(end_signal)) {}
@@ -34,8 +35,6 @@ class RootReader::Work {
     if (!end_signal_->left_behind()) return;
     static_cast<void>(new (std::nothrow) RootReaderParts(std::move(parts_)));
   }
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
 
   void run() {
     const Where here{.file = parts_.path, .rank = parts_.rank};

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "comm/failure_board.hpp"
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "forebay/trace.hpp"
 #include "read/piece_reader.hpp"
@@ -68,11 +69,9 @@ class EndSignal {
 /// Local. Created and destroyed by one thread.
 /// What the thread has worked with, the turns among it, lives on until this object ends: other
 /// roots may still be at their last windows, and ask this one for a ticket.
-class RootReader {
+class RootReader : private NonCopyable {
  public:
   RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal);
-  RootReader(const RootReader&) = delete;
-  RootReader& operator=(const RootReader&) = delete;
 
   /// Ends the thread; waits for a read in progress at most `limit`, and logs when that was not
   /// enough. Idempotent.

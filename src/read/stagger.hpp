@@ -39,18 +39,16 @@
 #include <string_view>
 
 #include "comm/progress_thread.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/options.hpp"
 
 namespace forebay {
 
 /// Used by one thread (the reading thread of a root). Destruction leaves.
-class Stagger {
+class Stagger : private NonCopyable {
  public:
   virtual ~Stagger() = default;
-  Stagger() = default;
-  Stagger(const Stagger&) = delete;
-  Stagger& operator=(const Stagger&) = delete;
 
   /// Waits until this root may read its part of `turn`. False when `give_up` said so: then there is
   /// nothing to release, and the root should leave. The first turn may be any number, the same for
@@ -85,12 +83,10 @@ std::unique_ptr<Stagger> make_stagger(Communicator& roots, const StaggerOptions&
                                       ProgressThread* progress);
 
 /// One turn of a root; gives its place back however it ends.
-class StaggerTurn {
+class StaggerTurn : private NonCopyable {
  public:
   StaggerTurn(Stagger& stagger, std::uint64_t turn, const GiveUp& give_up)
       : stagger_(stagger.acquire(turn, give_up) ? &stagger : nullptr) {}
-  StaggerTurn(const StaggerTurn&) = delete;
-  StaggerTurn& operator=(const StaggerTurn&) = delete;
   /// A failure to release is logged.
   ~StaggerTurn();
 

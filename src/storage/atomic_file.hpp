@@ -6,16 +6,16 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay {
 
-class AtomicFile {
+class AtomicFile : private NonCopyable {
  public:
   /// Throws io when the temporary file cannot be made.
   explicit AtomicFile(std::string path);
   /// Removes the temporary file unless it was committed.
   ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Throws io.
   void write(std::span<const std::byte> bytes);

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "forebay/storage.hpp"
 
@@ -55,7 +56,7 @@ struct BulkCounters {
   std::uint64_t bytes = 0;
 };
 
-class BulkReader {
+class BulkReader : private NonCopyable {
  public:
   /// Called in the reading thread once request number `index` is complete; requests may complete
   /// in any order. May throw: reading ends and the exception leaves finish().
@@ -63,9 +64,6 @@ class BulkReader {
 
   /// Cancels what was started.
   virtual ~BulkReader() = default;
-  BulkReader() = default;
-  BulkReader(const BulkReader&) = delete;
-  BulkReader& operator=(const BulkReader&) = delete;
 
   /// Begins to read, as far as the engine can do so behind the caller's back, which has other work
   /// to do meanwhile. `requests` stay where they are until finish() or cancel(), one of which comes

@@ -3,18 +3,16 @@
 
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "storage/request_splitter.hpp"
 
 namespace forebay {
 
 /// Not open at first. Opened through the first descriptor, so that it is the same file even if the
 /// path now names another. Where O_DIRECT is refused, usable() is false and the log says so.
-class DirectFile {
+class DirectFile : private NonCopyable {
  public:
-  DirectFile() = default;
   ~DirectFile();
-  DirectFile(const DirectFile&) = delete;
-  DirectFile& operator=(const DirectFile&) = delete;
 
   /// Call once. `fd` is the first descriptor.
   void open(int fd, const std::string& path);

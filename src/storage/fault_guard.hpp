@@ -36,11 +36,13 @@
 #include <optional>
 #include <span>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay {
 
 /// Guards one read-only mapping for as long as it lives. Construct it after mmap and before the
 /// first access; destroy it after the last access and before munmap.
-class FaultGuard {
+class FaultGuard : private NonCopyable {
  public:
   /// How many mappings a process can guard at once.
   static constexpr std::size_t kCapacity = 4096;
@@ -49,8 +51,6 @@ class FaultGuard {
   /// installed. Thread-safe.
   explicit FaultGuard(std::span<const std::byte> mapping);
   ~FaultGuard();
-  FaultGuard(const FaultGuard&) = delete;
-  FaultGuard& operator=(const FaultGuard&) = delete;
 
   /// The lowest offset at which an access has faulted since construction. One atomic load.
   std::optional<std::uint64_t> fault() const noexcept;

@@ -10,19 +10,18 @@
 
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "storage/fault_guard.hpp"
 #include "storage/pread_file.hpp"
 
 namespace forebay {
 
 /// Owns one mapping of the first `size` bytes of `fd`; an empty file has an empty mapping.
-class Mapping {
+class Mapping : private NonCopyable {
  public:
   /// Throws unsupported when the system refuses to map.
   Mapping(int fd, std::uint64_t size, const std::string& path);
   ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
 

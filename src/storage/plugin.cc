@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "storage/file_error.hpp"
 #include "storage/url.hpp"
 
@@ -25,7 +26,7 @@ constexpr std::size_t kErrorBytes = 512;
 constexpr std::size_t kRequiredBytes = offsetof(forebay_storage_plugin, identity);
 
 /// Closed unless it is kept, which it is once code of the plug-in may have run.
-class SharedObject {
+class SharedObject : private NonCopyable {
  public:
   explicit SharedObject(const std::string& path) : path_(path) {
     handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -40,8 +41,6 @@ class SharedObject {
   ~SharedObject() {
     if (handle_ != nullptr) ::dlclose(handle_);
   }
-  SharedObject(const SharedObject&) = delete;
-  SharedObject& operator=(const SharedObject&) = delete;
 
   const forebay_storage_plugin& table() const {
     const void* symbol = ::dlsym(handle_, kSymbol);

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 #include "forebay/storage_plugin.h"
@@ -27,7 +28,7 @@ namespace forebay {
 class PluginFile;
 
 /// A plug-in that is ready. Thread-safe. Lives for as long as any of its files.
-class StoragePlugin : public std::enable_shared_from_this<StoragePlugin> {
+class StoragePlugin : public std::enable_shared_from_this<StoragePlugin>, private NonCopyable {
  public:
   /// Who serves a scheme already; empty: nobody.
   using Taken = std::function<std::string(const std::string& scheme)>;
@@ -35,8 +36,6 @@ class StoragePlugin : public std::enable_shared_from_this<StoragePlugin> {
   /// Loads and initialises what is in the shared object `path`. Throws as load_storage_plugin().
   static std::shared_ptr<const StoragePlugin> load(const std::string& path, const Taken& taken);
   ~StoragePlugin();
-  StoragePlugin(const StoragePlugin&) = delete;
-  StoragePlugin& operator=(const StoragePlugin&) = delete;
 
   /// `name` is what stands behind "scheme://".
   std::shared_ptr<const File> open(const std::string& name) const;

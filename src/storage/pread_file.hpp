@@ -7,18 +7,17 @@
 #include <cstdint>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "forebay/storage.hpp"
 
 namespace forebay {
 
 /// An open file descriptor, closed on destruction.
-class FileDescriptor {
+class FileDescriptor : private NonCopyable {
  public:
   /// Opens `path` read-only. Throws not_found, usage (not a file), io (permission, device).
   explicit FileDescriptor(const std::string& path);
   ~FileDescriptor();
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int get() const { return fd_; }
 

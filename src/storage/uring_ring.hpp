@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay {
 
 /// What the kernel answered to one submission: user_data as submitted, bytes or -errno.
@@ -17,13 +19,11 @@ struct RingAnswer {
 };
 
 /// Belongs to one thread. Closing it does not wait for what is in flight.
-class Ring {
+class Ring : private NonCopyable {
  public:
   /// `depth` submissions fit at once, and as many cancellations. Throws unsupported.
   explicit Ring(unsigned depth);
   ~Ring();
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
 
   /// Registers descriptors, to be named by index from then on; false where that is not possible.
   bool register_files(std::span<const int> descriptors);

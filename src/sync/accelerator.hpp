@@ -11,28 +11,23 @@
 #include <string>
 
 #include "core/combine.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/tensor.hpp"
 
 namespace forebay {
 
 /// A point in the work of a stream of the caller.
-class DeviceMoment {
+class DeviceMoment : private NonCopyable {
  public:
   virtual ~DeviceMoment() = default;
-  DeviceMoment() = default;
-  DeviceMoment(const DeviceMoment&) = delete;
-  DeviceMoment& operator=(const DeviceMoment&) = delete;
 };
 
 /// A stream with memory for one sum. What it is given is done later, in the order of calls; nothing
 /// waits but destruction, for all that is on its way. All throw communication.
-class DeviceStream {
+class DeviceStream : private NonCopyable {
  public:
   virtual ~DeviceStream() = default;
-  DeviceStream() = default;
-  DeviceStream(const DeviceStream&) = delete;
-  DeviceStream& operator=(const DeviceStream&) = delete;
 
   /// Equally much memory there and here, the latter such that copies are quick and do not wait.
   virtual std::span<std::byte> there() const = 0;
@@ -52,12 +47,9 @@ struct DeviceReduction {
   bool mean = false;  ///< of sums
 };
 
-class Accelerator {
+class Accelerator : private NonCopyable {
  public:
   virtual ~Accelerator() = default;
-  Accelerator() = default;
-  Accelerator(const Accelerator&) = delete;
-  Accelerator& operator=(const Accelerator&) = delete;
 
   /// Throws io when there is not enough memory.
   virtual std::unique_ptr<DeviceStream> stream(std::size_t bytes) = 0;

@@ -20,6 +20,7 @@
 #include "comm/progress_thread.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/placement.hpp"
 #include "forebay/sync.hpp"
 #include "forebay/sync_agreement.hpp"
@@ -85,7 +86,7 @@ Request sum_request(const TensorSpec& tensor, std::span<const std::byte> in,
 
 }  // namespace
 
-class SyncEngine::Implementation {
+class SyncEngine::Implementation : private NonCopyable {
  public:
   /// Collective.
   Implementation(const std::shared_ptr<Communicator>& comm, SyncOptions options)
@@ -120,9 +121,6 @@ class SyncEngine::Implementation {
     }
     registration_ = {};
   }
-
-  Implementation(const Implementation&) = delete;
-  Implementation& operator=(const Implementation&) = delete;
 
   SyncHandle start(Request request) {
     if (closed_) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/graph.hpp"
 #include "forebay/sync.hpp"
@@ -34,12 +35,9 @@ struct GradientSumOptions {
 };
 
 /// Of one thread but for fail() and statistics().
-class GradientSum {
+class GradientSum : private NonCopyable {
  public:
   virtual ~GradientSum() = default;
-  GradientSum() = default;
-  GradientSum(const GradientSum&) = delete;
-  GradientSum& operator=(const GradientSum&) = delete;
 
   /// The gradient is final in this step. Never waits.
   virtual void start(std::size_t gradient) = 0;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "sync/negotiation.hpp"
 #include "sync/plan_run.hpp"
@@ -183,12 +184,10 @@ class Intake {
 
  private:
   /// Counts a caller that may look at slots.
-  class Inside {
+  class Inside : private NonCopyable {
    public:
     explicit Inside(std::atomic<int>& count) : count_(count) { ++count_; }
     ~Inside() { --count_; }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
 
    private:
     std::atomic<int>& count_;

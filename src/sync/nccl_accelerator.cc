@@ -22,6 +22,7 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "sync/accelerator.hpp"
 
@@ -52,15 +53,13 @@ void check_nccl(ncclResult_t result, const char* call, ncclComm_t comm) {
 }
 
 /// Makes a device the current one of this thread.
-class CurrentDevice {
+class CurrentDevice : private NonCopyable {
  public:
   explicit CurrentDevice(int device) {
     check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
     check_cuda(cudaSetDevice(device), "cudaSetDevice");
   }
   ~CurrentDevice() { cudaSetDevice(before_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
   int before_ = 0;

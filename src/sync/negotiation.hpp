@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "comm/nonblocking.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/sync_agreement.hpp"
 #include "sync/coordinator.hpp"
 #include "sync/request.hpp"
@@ -41,11 +42,8 @@ namespace forebay {
 //   take: the whole chain at once, turned round
 
 /// push() from any thread, take() from one.
-class RequestQueue {
+class RequestQueue : private NonCopyable {
  public:
-  RequestQueue() = default;
-  RequestQueue(const RequestQueue&) = delete;
-  RequestQueue& operator=(const RequestQueue&) = delete;
   ~RequestQueue() { take(); }
 
   void push(std::shared_ptr<Request> request) {

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/graph.hpp"
 #include "forebay/sync_agreement.hpp"
 #include "sync/request.hpp"
@@ -22,7 +23,7 @@ namespace forebay {
 
 // A plan, prepared for many threads that look up where a request belongs. Immutable.
 
-class PlanTable {
+class PlanTable : private NonCopyable {
  public:
   struct Place {
     std::uint32_t buffer = 0;
@@ -30,8 +31,6 @@ class PlanTable {
   };
 
   explicit PlanTable(TransferPlan plan);
-  PlanTable(const PlanTable&) = delete;
-  PlanTable& operator=(const PlanTable&) = delete;
 
   /// Empty for a request that is not exactly what the plan has under its name.
   std::optional<Place> find(const Request& request) const;
@@ -63,7 +62,7 @@ TransferPlan decode_plan(std::span<const std::byte> message);
 // Count and `awaited` are both sequentially consistent: either the caller that fills a buffer sees
 // that it is awaited, or the progress thread sees that it is full.
 
-class Slots {
+class Slots : private NonCopyable {
  public:
   using Place = PlanTable::Place;
   /// Slots of a buffer that are left out of one transfer: see PlanRun.
@@ -71,8 +70,6 @@ class Slots {
 
   explicit Slots(std::shared_ptr<const PlanTable> table);
   ~Slots();
-  Slots(const Slots&) = delete;
-  Slots& operator=(const Slots&) = delete;
 
   const std::shared_ptr<const PlanTable>& table() const { return table_; }
 

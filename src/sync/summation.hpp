@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "core/combine.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/sync.hpp"
 
@@ -49,14 +50,11 @@ void check_options(Communicator& comm, const SyncOptions& options);
 class Accelerator;
 class DeviceMoment;
 
-class Summation {
+class Summation : private NonCopyable {
  public:
   using Rest = std::chrono::microseconds;
 
   virtual ~Summation() = default;
-  Summation() = default;
-  Summation(const Summation&) = delete;
-  Summation& operator=(const Summation&) = delete;
 
   /// Whether begin() may be called: nobody needs the memory of the sum before any more. Moves
   /// nothing, and turns true by what other ranks do, so ask again later.
@@ -141,15 +139,13 @@ void from_wire(TensorType wire, std::span<const std::byte> bits, TensorType type
 std::unique_ptr<Summation> over_wire(std::unique_ptr<Summation> inner, WireFormat wire);
 
 /// The lanes of one engine, and what they stand on.
-class Summations {
+class Summations : private NonCopyable {
  public:
   /// Collective. two_level: `lanes` buffers of `largest` bytes for each rank in shared memory, of
   /// which only what was used is ever there. Throws usage where `deterministic` asks for what the
   /// algorithm cannot give. nccl throws unsupported, on all ranks, where it cannot be: see
   /// open_nccl().
   Summations(Communicator& comm, const SummationOptions& options);
-  Summations(const Summations&) = delete;
-  Summations& operator=(const Summations&) = delete;
 
   std::size_t lanes() const { return lanes_.size(); }
   Summation& lane(std::size_t index) { return *lanes_[index]; }

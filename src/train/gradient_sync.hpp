@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "forebay/graph.hpp"
@@ -80,12 +81,9 @@ struct Stretch {
   std::function<RunTime(std::uint64_t)> time;  ///< after so many iterations; of any thread
 };
 
-class GradientSync {
+class GradientSync : private NonCopyable {
  public:
   virtual ~GradientSync() = default;
-  GradientSync() = default;
-  GradientSync(const GradientSync&) = delete;
-  GradientSync& operator=(const GradientSync&) = delete;
 
   /// Iterations follow. Collective where updates_parameters(); nothing otherwise.
   virtual void begin(const Stretch&) {}

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/dataset.hpp"
 
 namespace forebay {
@@ -95,12 +96,9 @@ struct BackwardPass {
   GradientListener ready;
 };
 
-class Network {
+class Network : private NonCopyable {
  public:
   virtual ~Network() = default;
-  Network() = default;
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
 
   // Views that live as long as the network.
   virtual std::span<float> parameters() = 0;

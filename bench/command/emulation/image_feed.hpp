@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "core/process_usage.hpp"
 
@@ -36,13 +37,11 @@ struct FeedOptions {
 };
 
 /// next() is for one thread; the rest is thread-safe.
-class ImageFeed {
+class ImageFeed : private NonCopyable {
  public:
   /// Makes the files and starts the threads. Throws usage for a placement that is not possible.
   explicit ImageFeed(const FeedOptions& options);
   ~ImageFeed();
-  ImageFeed(const ImageFeed&) = delete;
-  ImageFeed& operator=(const ImageFeed&) = delete;
 
   /// Waits for a batch, and uses it up. Throws what a thread has failed with.
   void next();

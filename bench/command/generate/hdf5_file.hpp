@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "forebay/dataset.hpp"
 
 namespace forebay::generate {
@@ -22,13 +23,10 @@ struct Hdf5Layout {
   int gzip = 0;                  ///< level, needs chunks; 0: none
 };
 
-class SampleFile {
+class SampleFile : private NonCopyable {
  public:
-  SampleFile() = default;
   /// Removes the file unless it was completed.
   virtual ~SampleFile() = default;
-  SampleFile(const SampleFile&) = delete;
-  SampleFile& operator=(const SampleFile&) = delete;
 
   /// Writes field `field` of sample `row`: Field::bytes() bytes. Throws io.
   virtual void write(std::uint64_t row, std::size_t field, std::span<const std::byte> value) = 0;

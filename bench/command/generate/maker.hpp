@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/mix.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/dataset.hpp"
 
 namespace forebay::generate {
@@ -29,12 +30,9 @@ struct Options {
 };
 
 /// Thread-safety: one thread.
-class Maker {
+class Maker : private NonCopyable {
  public:
   virtual ~Maker() = default;
-  Maker() = default;
-  Maker(const Maker&) = delete;
-  Maker& operator=(const Maker&) = delete;
 
   virtual const Field& input() const = 0;
   virtual const Field& target() const = 0;  ///< f32

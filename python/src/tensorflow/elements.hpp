@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
+
 namespace forebay::tf {
 
 /// A failure of the library, in words that the operation passes on.
@@ -30,13 +32,11 @@ using RunAll = std::function<void(std::size_t count, const std::function<void(st
 /// A read fetches `count_per_read` neighbours, beginning at a multiple of that in its file. The
 /// block that a call has used last is kept for the next one: elements in their own order are read
 /// once. Thread-safe.
-class Elements {
+class Elements : private NonCopyable {
  public:
   /// Opens all files. Throws ReadError.
   Elements(const std::vector<std::string>& files, std::int64_t element_size,
            std::int64_t count_per_read);
-  Elements(const Elements&) = delete;
-  Elements& operator=(const Elements&) = delete;
   ~Elements();
 
   std::int64_t count() const;

@@ -10,18 +10,17 @@
 #include <string>
 
 #include "cli/pack/source.hpp"
+#include "core/non_copyable.hpp"
 
 namespace forebay::pack {
 
-class Destination {
+class Destination : private NonCopyable {
  public:
   /// Makes DEST.partial ready: empty, or as an earlier run of the same `plan` left it (--resume).
   /// Throws usage when DEST or DEST.partial are in the way, or when --resume finds another plan;
   /// changed when another process packs there; io.
   Destination(const Options& options, std::string plan);
   ~Destination();
-  Destination(const Destination&) = delete;
-  Destination& operator=(const Destination&) = delete;
 
   const std::string& path() const { return path_; }
   /// Where the database is written until complete().

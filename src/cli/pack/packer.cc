@@ -11,6 +11,7 @@
 #include "cli/pack/destination.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "format/lmdb/provenance/make_sidecar.hpp"
@@ -29,7 +30,7 @@ void remember(int) { interrupted_flag = 1; }
 /// Ctrl-C as a question that a loop asks, instead of a death in the middle of a write: while it
 /// lives, SIGINT and SIGTERM are remembered; a second one ends the process as usual. One at a time
 /// in a process.
-class InterruptGuard {
+class InterruptGuard : private NonCopyable {
  public:
   InterruptGuard() {
     interrupted_flag = 0;
@@ -43,8 +44,6 @@ class InterruptGuard {
     sigaction(SIGINT, &old_int_, nullptr);
     sigaction(SIGTERM, &old_term_, nullptr);
   }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   bool interrupted() const { return interrupted_flag != 0; }
 

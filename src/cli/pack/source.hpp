@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "format/codec/image.hpp"
 
 namespace forebay::pack {
@@ -43,12 +44,9 @@ struct SourceRecord {
 };
 
 /// Records 0..count()-1, the same ones each time. Cheapest when read in order.
-class Source {
+class Source : private NonCopyable {
  public:
   virtual ~Source() = default;
-  Source() = default;
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
 
   virtual std::uint64_t count() const = 0;
   /// One line that differs when the records may differ, as far as can be told without reading all

@@ -19,6 +19,7 @@
 // The configuration decides how the message codes are numbered; jerror.h leans on it.
 #include <jerror.h>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "format/codec/image_reader.hpp"
 
@@ -83,7 +84,7 @@ JDIMENSION jpeg_skip_scanlines(j_decompress_ptr, JDIMENSION) { return 0; }
 // The widest block of any file: 8 pixels at a sampling of 4.
 constexpr std::uint32_t kWidestBlock = 32;
 
-class JpegReader final : public ImageReader {
+class JpegReader final : public ImageReader, private NonCopyable {
  public:
   explicit JpegReader(std::span<const std::byte> file) : file_(file) {
     set_trap(trap_);
@@ -92,8 +93,6 @@ class JpegReader final : public ImageReader {
     read_shape();
   }
   ~JpegReader() override { jpeg_destroy_decompress(&info_); }
-  JpegReader(const JpegReader&) = delete;
-  JpegReader& operator=(const JpegReader&) = delete;
 
   ImageShape shape() const override { return shape_; }
   unsigned most_shrink() const override { return keeps_colors() ? 8 : 1; }
@@ -200,7 +199,7 @@ class JpegReader final : public ImageReader {
   jpeg_decompress_struct info_{};
 };
 
-class JpegWriter {
+class JpegWriter : private NonCopyable {
  public:
   JpegWriter() {
     set_trap(trap_);
@@ -210,8 +209,6 @@ class JpegWriter {
     jpeg_destroy_compress(&info_);
     std::free(buffer_);
   }
-  JpegWriter(const JpegWriter&) = delete;
-  JpegWriter& operator=(const JpegWriter&) = delete;
 
   std::vector<std::byte> write(const ImageShape& shape, std::span<const std::byte> pixels,
                                int quality) {

@@ -7,6 +7,7 @@
 #include <csetjmp>
 #include <cstring>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "format/codec/image_reader.hpp"
 
@@ -30,7 +31,7 @@ struct Trap {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
-class PngReader final : public ImageReader {
+class PngReader final : public ImageReader, private NonCopyable {
  public:
   explicit PngReader(std::span<const std::byte> file)
       : rest_(file),
@@ -47,8 +48,6 @@ class PngReader final : public ImageReader {
     throw_corrupt();
   }
   ~PngReader() override { png_destroy_read_struct(&png_, &info_, nullptr); }
-  PngReader(const PngReader&) = delete;
-  PngReader& operator=(const PngReader&) = delete;
 
   ImageShape shape() const override { return shape_; }
 
@@ -126,14 +125,12 @@ class PngReader final : public ImageReader {
   png_infop info_;
 };
 
-class Writer {
+class Writer : private NonCopyable {
  public:
   Writer()
       : png_(png_create_write_struct(PNG_LIBPNG_VER_STRING, &trap_, trap_error, ignore_warning)),
         info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {}
   ~Writer() { png_destroy_write_struct(&png_, &info_); }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
 
   std::vector<std::byte> write(const ImageShape& shape, std::span<const std::byte> pixels) {
     std::vector<std::byte> row(std::size_t{shape.width} * shape.channels);

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 
@@ -35,12 +36,10 @@ namespace forebay::hdf5 {
 
 /// While it lives, this thread alone uses the library (through Forebay), and the library prints
 /// nothing. Local; blocks while another thread opens a data set.
-class Library {
+class Library : private NonCopyable {
  public:
   Library();
   ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
 
   /// What the library says about its last failure: the innermost message, which names the cause.
   std::string last_error() const;

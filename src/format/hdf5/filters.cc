@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/copy_values.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 
 #ifdef FOREBAY_SZIP
@@ -32,14 +33,12 @@ constexpr std::uint64_t kMaxSzipRatio = 16384;
 }
 
 /// Owns zlib's state, also when something throws.
-class Inflate {
+class Inflate : private NonCopyable {
  public:
   Inflate() {
     if (inflateInit(&stream_) != Z_OK) throw std::bad_alloc();
   }
   ~Inflate() { inflateEnd(&stream_); }
-  Inflate(const Inflate&) = delete;
-  Inflate& operator=(const Inflate&) = delete;
 
   /// Returns the bytes produced.
   std::size_t run(std::span<const std::byte> in, std::span<std::byte> out) {

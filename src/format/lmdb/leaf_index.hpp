@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "format/data_set.hpp"
 #include "format/lmdb/leaf_store.hpp"
 #include "format/record_source.hpp"
@@ -31,12 +32,9 @@ namespace forebay::lmdb {
 // IndexMismatch before it hands out a record that the index has wrong.
 
 /// One thread at a time, though several indexes of one node may share memory.
-class RecordIndex {
+class RecordIndex : private NonCopyable {
  public:
   virtual ~RecordIndex() = default;
-  RecordIndex() = default;
-  RecordIndex(const RecordIndex&) = delete;
-  RecordIndex& operator=(const RecordIndex&) = delete;
 
   virtual std::uint64_t entries() const = 0;
   /// Appends what samples [first, first + count) need, in sample order: not sorted by offset, and

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 
+#include "core/non_copyable.hpp"
 #include "format/lmdb/layout.hpp"
 
 namespace forebay::lmdb {
@@ -79,12 +80,9 @@ class KeyWitness {
 };
 
 /// One thread at a time. Producers of one data set of different processes agree in every detail.
-class LeafProducer {
+class LeafProducer : private NonCopyable {
  public:
   virtual ~LeafProducer() = default;
-  LeafProducer() = default;
-  LeafProducer(const LeafProducer&) = delete;
-  LeafProducer& operator=(const LeafProducer&) = delete;
 
   /// "known", "table" or "recipe".
   virtual std::string form() const = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/dataset_path.hpp"
 
@@ -21,7 +22,7 @@ MDB_val to_val(std::span<const std::byte> bytes);
 std::span<const std::byte> to_span(const MDB_val& val);
 
 /// An open environment. Safe from many threads; a transaction is not.
-class Environment {
+class Environment : private NonCopyable {
  public:
   struct Options {
     unsigned flags = 0;
@@ -30,8 +31,6 @@ class Environment {
   };
   Environment(const DatasetPath& path, const Options& options);
   ~Environment();
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
 
   MDB_env* get() const { return env_; }
   const std::string& path() const { return path_; }
@@ -47,15 +46,13 @@ class Environment {
 };
 
 /// Aborts unless committed.
-class Transaction {
+class Transaction : private NonCopyable {
  public:
   Transaction(std::shared_ptr<const Environment> environment, unsigned flags);
   /// Takes over one that was begun already.
   Transaction(std::shared_ptr<const Environment> environment, MDB_txn* begun)
       : environment_(std::move(environment)), txn_(begun) {}
   ~Transaction();
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
 
   MDB_txn* get() const { return txn_; }
   std::uint64_t id() const { return mdb_txn_id(txn_); }

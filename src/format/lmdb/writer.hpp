@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/non_copyable.hpp"
 #include "format/lmdb/liblmdb.hpp"
 
 namespace forebay::lmdb {
@@ -37,15 +38,13 @@ struct WriterOptions {
 };
 
 /// Local, one thread at a time. After an error the batch is lost, and what was committed stays.
-class Writer {
+class Writer : private NonCopyable {
  public:
   /// Opens or creates the database at `destination`, creating the directory. Several writers wait
   /// for each other. Throws io, usage, corrupt, unsupported.
   Writer(const std::string& destination, const WriterOptions& options);
   /// Drops what was not committed.
   ~Writer();
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
 
   /// Stores `value` under `key`, over an earlier value. Copies both. Commits when the batch is
   /// full.

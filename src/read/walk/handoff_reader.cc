@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "read/reading_list.hpp"
 
@@ -36,15 +37,13 @@ std::vector<PageRange> joined(std::vector<PageRange> ranges) {
 }
 
 /// Notes the pages that are used while it lives.
-class PageWatch {
+class PageWatch : private NonCopyable {
  public:
   explicit PageWatch(lmdb::PageReader& pages) : pages_(pages) {
     pages_.watch([this](lmdb::PageNumber first, std::uint64_t count) {
       used_.push_back({.first = first, .count = count});
     });
   }
-  PageWatch(const PageWatch&) = delete;
-  PageWatch& operator=(const PageWatch&) = delete;
   ~PageWatch() { pages_.watch({}); }
   std::vector<PageRange> take() { return joined(std::exchange(used_, {})); }
 

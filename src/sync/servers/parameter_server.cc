@@ -30,6 +30,7 @@
 #include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "core/names.hpp"
+#include "core/non_copyable.hpp"
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "forebay/parameter_server.hpp"
@@ -181,7 +182,7 @@ std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLe
 
 }  // namespace
 
-class ParameterServer::Implementation {
+class ParameterServer::Implementation : private NonCopyable {
  public:
   /// Collective.
   Implementation(const std::shared_ptr<Communicator>& comm, std::span<float> parameters,
@@ -231,9 +232,6 @@ class ParameterServer::Implementation {
     }
     registration_ = {};
   }
-
-  Implementation(const Implementation&) = delete;
-  Implementation& operator=(const Implementation&) = delete;
 
   void push(std::span<const float> gradients, std::span<const float> added) {
     require_lengths(gradients.size(), added.size());
