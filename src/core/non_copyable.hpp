@@ -4,11 +4,13 @@
 namespace forebay {
 
 class NonCopyable {
+ public:
+  NonCopyable(const NonCopyable&) = delete;
+  NonCopyable& operator=(const NonCopyable&) = delete;
+
  protected:
   NonCopyable() = default;
   ~NonCopyable() = default;
-  NonCopyable(const NonCopyable&) = delete;
-  NonCopyable& operator=(const NonCopyable&) = delete;
 };
 
 }  // namespace forebay
