@@ -4,6 +4,7 @@
 
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
+#include "format/convention/database_list.hpp"
 #include "format/registry.hpp"
 #include "program/flags.hpp"
 #include "read/data_access.hpp"
@@ -51,6 +52,11 @@ bool is_sample_set(const DatasetOptions& options) {
   const FormatOptions how = format_options(options.files, options.files.engine);
   return !find_format(format == "auto" ? recognise_files(options.path, how) : format, options.path)
               .located;
+}
+
+bool names_several_databases(const DatasetOptions& options) {
+  const auto all = convention::all_databases(options.path);
+  return all.size() > 1 || all[0] != options.path;
 }
 
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust) {

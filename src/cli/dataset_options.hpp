@@ -32,6 +32,8 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options);
 /// Whether these are files with fields (HDF5, .npy, CIFAR-10, raw) by request or by their look, not
 /// LMDB. Throws io.
 bool is_sample_set(const DatasetOptions& options);
+/// Whether `options` name several databases, one behind the other or beside each other.
+bool names_several_databases(const DatasetOptions& options);
 /// Throws as open_data_set.
 /// `trust`: what sidecars and the user's cache say of where samples are is taken for true.
 std::unique_ptr<DataSet> open_sample_set(const DatasetOptions& options, bool trust);

@@ -2,16 +2,18 @@
 #include "format/lmdb/inspect.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/inspect_samples.hpp"
+#include "cli/sample_reports.hpp"
 #include "forebay/error.hpp"
+#include "forebay/samples.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "program/output.hpp"
 
@@ -37,9 +39,11 @@ struct Inspection {
   std::string convention_problem;
 };
 
-Fields fields_of(lmdb::Database& database, const CodecOptions& options) {
+/// Of the codec that `find_codec` finds, if any.
+template <typename FindCodec>
+Fields fields_by(const FindCodec& find_codec) {
   try {
-    const auto codec = codec_of_first(database, options);
+    const auto& codec = find_codec();
     if (codec == nullptr) return {};
     return {.codec = std::string(codec->name()), .schema = codec->schema(), .problem = {}};
   } catch (const Error& error) {
@@ -47,6 +51,10 @@ Fields fields_of(lmdb::Database& database, const CodecOptions& options) {
     if (error.kind() == ErrorKind::usage) throw;
     return {.codec = {}, .schema = {}, .problem = error.what()};
   }
+}
+
+Fields fields_of(const Samples& samples) {
+  return fields_by([&] { return &samples.codec(); });
 }
 
 /// Form of the sidecar beside the data, "none", or why it is not used.
@@ -64,6 +72,47 @@ std::string sidecar_state(const std::string& dataset, lmdb::Database& database) 
   }
 }
 
+std::string text_of(const Json& value) { return value.get<std::string>(); }
+
+/// Opens the samples as --convention, --order-by and --codec say; reads by plain reads, and keeps
+/// nothing in the user's cache. Throws as Samples::open.
+Samples open_for_report(const DatasetOptions& options) {
+  LoaderOptions how = options.files;
+  how.codec = options.codec.codec;
+  how.schema = options.codec.schema;
+  how.strategy = Strategy::lmm_dio_prov;  // any but auto, which keeps what it finds out
+  return Samples::open(options.path, how);
+}
+
+/// Whether a sample is something else than the record of its number.
+bool is_mapped(const Samples& samples) {
+  const Json info = Json::parse(samples.info());
+  return samples.fingerprint().find(",part=") != std::string::npos || info["databases"].size() > 1;
+}
+
+/// {"name": "grouped", "why": ..., "order_by": ..., "parts": [...], "metadata": [...]}
+Json convention_json(const Samples& samples) {
+  const Json info = Json::parse(samples.info());
+  Json metadata = Json::array();
+  for (const Json& database : info["databases"]) {
+    for (const Json& record : database["metadata"]) metadata.push_back(record);
+  }
+  return {{"name", info["convention"]},
+          {"why", info["why"]},
+          {"order_by", info["order_by"]},
+          {"parts", info["parts"]},
+          {"metadata", metadata}};
+}
+
+/// "120 (grouped: image, label)"
+std::string samples_text(const Samples& samples) {
+  const Json convention = convention_json(samples);
+  std::string text =
+      fmt::format("{}, {}", human_count(samples.entries()), text_of(convention["name"]));
+  if (!samples.parts().empty()) text += fmt::format(" ({})", fmt::join(samples.parts(), ", "));
+  return fmt::format("{}: {}", text, text_of(convention["why"]));
+}
+
 /// How records make samples, and the fields of these where they are not single records.
 void look_at_samples(const DatasetOptions& options, Inspection& result) {
   try {
@@ -71,14 +120,10 @@ void look_at_samples(const DatasetOptions& options, Inspection& result) {
     result.convention = convention_json(samples);
     result.samples = samples.entries();
     result.samples_text = samples_text(samples);
-    if (!is_mapped(samples) || samples.entries() == 0) return;
-    result.fields = {};
-    const Codec& codec = samples.codec();
-    result.fields.codec = codec.name();
-    result.fields.schema = codec.schema();
+    if (is_mapped(samples) && samples.entries() > 0) result.fields = fields_of(samples);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
-    (result.convention.empty() ? result.convention_problem : result.fields.problem) = error.what();
+    result.convention_problem = error.what();
   }
 }
 
@@ -88,7 +133,8 @@ Inspection look_at(const DatasetOptions& options) {
     lmdb::Database database = open_dataset(options);
     result.report = lmdb::inspect(database);
     result.report.path = options.path;
-    if (result.report.entries > 0) result.fields = fields_of(database, options.codec);
+    if (result.report.entries > 0)
+      result.fields = fields_by([&] { return codec_of_first(database, options.codec); });
     result.sidecar = sidecar_state(options.path, database);
     database.check_unchanged();
   }
@@ -165,10 +211,6 @@ Json to_json(const Inspection& inspection) {
   if (!inspection.fields.problem.empty()) json["fields_problem"] = inspection.fields.problem;
   if (!report.damaged_meta.empty()) json["damaged_meta"] = report.damaged_meta;
   return json;
-}
-
-void print_row(std::string_view name, std::string_view text) {
-  fmt::print("  {:<16} {}\n", name, text);
 }
 
 std::string describe(const lmdb::SizeSummary& sizes) {
@@ -253,6 +295,31 @@ void inspect_dataset(const DatasetOptions& options) {
   print_named(inspection.report);
   print_row("sidecar", inspection.sidecar);
   print_histogram(inspection.report.values);
+}
+
+void print_databases(const Json& info) {
+  const char* label = "databases";
+  for (const Json& database : info["databases"]) {
+    print_row(label, fmt::format("{}: {} records in {}", text_of(database["path"]),
+                                 human_count(database["records"].get<std::uint64_t>()),
+                                 human_bytes(database["stored_bytes"].get<std::uint64_t>())));
+    print_row("", fmt::format("{}: {}", text_of(database["convention"]), text_of(database["why"])));
+    label = "";
+  }
+}
+
+void inspect_databases(const DatasetOptions& options) {
+  const Samples samples = open_for_report(options);
+  Json info = Json::parse(samples.info());
+  const std::string fields = describe(fields_of(samples));
+  if (options.json) {
+    info["fields"] = fields;
+    return print_json(info);
+  }
+  fmt::print("{}\n", options.path);
+  print_row("samples", samples_text(samples));
+  print_row("fields", fields);
+  print_databases(info);
 }
 
 }  // namespace

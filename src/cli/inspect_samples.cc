@@ -1,4 +1,4 @@
-#include "cli/inspect_samples.hpp"
+#include "cli/sample_reports.hpp"
 
 #include <fmt/format.h>
 
@@ -85,10 +85,6 @@ Json to_json(const DataSet& data, const ReadCost& cost) {
                    {"bytes_used", cost.bytes_used},
                    {"decode_units", cost.decode_units}};
   return json;
-}
-
-void print_row(std::string_view name, std::string_view text) {
-  fmt::print("  {:<16} {}\n", name, text);
 }
 
 std::string part_text(const DataSetFacts& facts, std::size_t number) {

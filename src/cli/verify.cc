@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/convention_report.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/verify_samples.hpp"
+#include "cli/sample_reports.hpp"
 #include "forebay/error.hpp"
 #include "format/convention/layout.hpp"
 #include "program/output.hpp"

@@ -1,4 +1,4 @@
-#include "cli/verify_samples.hpp"
+#include "cli/sample_reports.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -41,6 +41,10 @@ void flush_output() {
               "make room where the output goes");
 }
 
+void print_row(std::string_view name, std::string_view text) {
+  fmt::print("  {:<16} {}\n", name, text);
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 7> kUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   if (bytes < 1000) return fmt::format("{} B", bytes);

@@ -27,6 +27,9 @@ void print_json(const nlohmann::ordered_json& json);
 /// Throws io when what was printed did not reach stdout (a full disk behind a redirection).
 void flush_output();
 
+/// One fact of a report on stdout; `name` is empty where it goes on.
+void print_row(std::string_view name, std::string_view text);
+
 /// "3.2 MB": powers of 1,000, three significant digits.
 std::string human_bytes(std::uint64_t bytes);
 /// "1,234,567"

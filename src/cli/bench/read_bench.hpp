@@ -13,7 +13,6 @@
 
 #include "cli/bench/plain_read.hpp"
 #include "cli/bench/strategy_run.hpp"
-#include "cli/bench/verification.hpp"
 #include "measure/machine.hpp"
 
 namespace forebay::bench {
