@@ -86,6 +86,24 @@ Error fault_error(const std::string& path, std::uint64_t offset) {
           Where{.file = path, .offset = offset}};
 }
 
+Error no_answer_error(const std::string& path, std::uint64_t offset,
+                      std::chrono::milliseconds waited) {
+  const auto seconds = static_cast<double>(waited.count()) / 1000;
+  return {ErrorKind::io, fmt::format("no answer from the file system for {} s", seconds),
+          "check the server and the network (the kernel's log says more), or allow more time",
+          Where{.file = path, .offset = offset}};
+}
+
+Error stopped_error(const std::string& path) {
+  return {ErrorKind::cancelled, "reading was stopped before it was complete", "",
+          Where{.file = path}};
+}
+
+Error abandoned_error(const std::string& path) {
+  return {ErrorKind::io, "an earlier read got no answer from the file system",
+          "open the data set again once its server answers", Where{.file = path}};
+}
+
 std::string file_system_name(int fd) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return "unknown";

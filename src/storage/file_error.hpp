@@ -1,6 +1,7 @@
 // Errors of the operating system in the words of forebay::Error. Internal to storage/.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,16 @@ Error end_of_file_error(const std::string& path, std::uint64_t offset, std::uint
 
 /// The error for an access inside a mapping that the system could not serve.
 Error fault_error(const std::string& path, std::uint64_t offset);
+
+// The errors of a read that was given up.
+
+/// How long requests in flight are waited for once a read was stopped, or has waited in vain.
+inline constexpr std::chrono::milliseconds kStopGrace{1000};
+
+Error no_answer_error(const std::string& path, std::uint64_t offset,
+                      std::chrono::milliseconds waited);
+Error stopped_error(const std::string& path);
+Error abandoned_error(const std::string& path);
 
 /// The name of the file system that holds the open file, e.g. "ext4", "nfs", "fuse".
 std::string file_system_name(int fd);

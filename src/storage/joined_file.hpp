@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "forebay/storage.hpp"
+#include "storage/bulk_reader.hpp"
 
 namespace forebay {
 
@@ -45,5 +45,30 @@ class JoinedFile final : public File {
 /// What `offset` of `file` means where files are joined or pooled (file_pool.hpp); else just that.
 /// The file that it names is open.
 FilePlace resolve(const std::shared_ptr<const File>& file, std::uint64_t offset);
+
+/// One of several joined files through the BulkReader of all.
+/// Offsets are those of the file that begins at `begin`. `all` outlives it and reads for nobody
+/// else between start() and finish().
+class ShiftedReader final : public BulkReader {
+ public:
+  ShiftedReader(BulkReader& all, std::uint64_t begin) : all_(all), begin_(begin) {}
+
+  void start(std::span<const ReadRequest> requests) override {
+    requests_.assign(requests.begin(), requests.end());
+    for (ReadRequest& request : requests_) request.offset += begin_;
+    all_.start(requests_);
+  }
+  void finish(const Done& done) override { all_.finish(done); }
+  void advance() override { all_.advance(); }
+  void cancel() noexcept override { all_.cancel(); }
+  BulkCounters counters() const override { return all_.counters(); }
+  bool abandoned() const override { return all_.abandoned(); }
+  std::string describe() const override { return all_.describe(); }
+
+ private:
+  BulkReader& all_;
+  std::uint64_t begin_;
+  std::vector<ReadRequest> requests_;
+};
 
 }  // namespace forebay

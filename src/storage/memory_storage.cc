@@ -7,17 +7,66 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "core/copy_values.hpp"
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
-#include "storage/memory_file.hpp"
+#include "storage/file_error.hpp"
 #include "storage/pread_file.hpp"
 
 namespace forebay {
 namespace {
+
+using MemoryBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+/// Bytes in memory as a File.
+class MemoryFile final : public File {
+ public:
+  MemoryFile(std::string name, MemoryBytes bytes);
+
+  const std::string& path() const override { return name_; }
+  std::uint64_t size() const override { return bytes_->size(); }
+  std::span<const std::byte> map() const override { return *bytes_; }
+  void check() const override {}
+  FileCounters counters() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  /// Memory has no inode: the content itself tells two files apart. Worked out once.
+  FileFingerprint fingerprint() const override;
+  bool is_local() const override { return true; }
+
+ private:
+  std::string name_;
+  MemoryBytes bytes_;
+  mutable std::once_flag hashed_;
+  mutable std::uint64_t hash_ = 0;
+};
+
+MemoryFile::MemoryFile(std::string name, MemoryBytes bytes)
+    : name_(std::move(name)), bytes_(std::move(bytes)) {}
+
+void MemoryFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (out.size() > bytes_->size() || offset > bytes_->size() - out.size()) {
+    throw end_of_file_error(name_, offset, out.size(), bytes_->size());
+  }
+  copy_values(std::span(*bytes_).subspan(offset, out.size()), out);
+}
+
+FileFingerprint MemoryFile::fingerprint() const {
+  std::call_once(hashed_, [this] {
+    const std::string_view text(reinterpret_cast<const char*>(bytes_->data()), bytes_->size());
+    hash_ = std::hash<std::string_view>{}(text);
+  });
+  FileFingerprint fingerprint;
+  fingerprint.size = bytes_->size();
+  fingerprint.inode = hash_;
+  return fingerprint;
+}
 
 struct LoadedFile {
   FileFingerprint fingerprint;
@@ -91,6 +140,11 @@ bool memory_has(const std::string& rest) {
 }
 
 }  // namespace
+
+std::shared_ptr<const File> memory_file(std::string name, std::span<const std::byte> bytes) {
+  return std::make_shared<MemoryFile>(
+      std::move(name), std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end()));
+}
 
 Storage memory_storage() {
   return {.scheme = "mem",

@@ -11,7 +11,6 @@
 
 #include "forebay/error.hpp"
 #include "storage/file_error.hpp"
-#include "storage/no_answer.hpp"
 
 namespace forebay {
 namespace {

@@ -12,23 +12,23 @@
 //
 // Registered buffers spare the kernel the pinning of pages, which buffered reads do not do and
 // which was not measurable for direct ones of this size (docs/results/engines.md): not used.
-#ifdef FOREBAY_URING
-
 #include "storage/uring_bulk_reader.hpp"
+
+#include <cerrno>
+
+#include "forebay/error.hpp"
+
+#ifdef FOREBAY_URING
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "forebay/error.hpp"
-#include "storage/direct_file.hpp"
 #include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
-#include "storage/no_answer.hpp"
 #include "storage/request_splitter.hpp"
 #include "storage/uring_ring.hpp"
 
@@ -329,6 +329,21 @@ std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file,
     throw Error(ErrorKind::unsupported, uring_refusal(error), "use '--engine pread'", where);
   }
   return std::make_unique<UringBulkReader>(std::move(file), options);
+}
+
+}  // namespace forebay
+
+#else  // what stands in for io_uring where Forebay is built without liburing
+
+namespace forebay {
+
+int probe_uring() { return ENOSYS; }
+
+std::unique_ptr<BulkReader> make_uring_reader(std::shared_ptr<const File> file, const BulkOptions&,
+                                              const UringProbe&) {
+  throw Error(ErrorKind::unsupported, "Forebay was built without liburing",
+              "use '--engine pread', or build it again with liburing installed",
+              Where{.file = file->path()});
 }
 
 }  // namespace forebay

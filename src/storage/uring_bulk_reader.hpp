@@ -16,6 +16,9 @@ namespace forebay {
 int probe_uring();
 using UringProbe = std::function<int()>;
 
+/// choose_engine() with the question "is there an io_uring?" answered by the caller: for tests.
+EngineChoice choose_engine(const File& file, bool scattered, const UringProbe& probe);
+
 /// Why io_uring is not available, for messages: "io_uring is not available (...)".
 std::string uring_refusal(int error);
 

@@ -2,12 +2,16 @@
 
 #include "storage/uring_ring.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <thread>
 
 #include "forebay/error.hpp"
+#include "forebay/log.hpp"
 #include "storage/file_error.hpp"
 #include "storage/uring_bulk_reader.hpp"
 
@@ -21,6 +25,21 @@ constexpr std::chrono::milliseconds kSubmitPause{1};
 Error ring_error(const char* call, int error) {
   return {ErrorKind::io, fmt::format("{} failed ({})", call, errno_text(error)),
           "use '--engine pread'"};
+}
+
+// What every device accepts, for kernels older than 6.1, which cannot be asked.
+constexpr std::uint64_t kSafeAlignment = 4096;
+
+DirectRules rules_of(int fd) {
+  DirectRules rules{kSafeAlignment, kSafeAlignment};
+#ifdef STATX_DIOALIGN
+  struct statx status {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+      (status.stx_mask & STATX_DIOALIGN) != 0 && status.stx_dio_offset_align != 0) {
+    rules = {status.stx_dio_offset_align, status.stx_dio_mem_align};
+  }
+#endif
+  return rules;
 }
 
 }  // namespace
@@ -90,6 +109,27 @@ int probe_uring() {
   ::io_uring_free_probe(probe);
   ::io_uring_queue_exit(&ring);
   return can_read ? 0 : ENOSYS;
+}
+
+void DirectFile::open(int fd, const std::string& path) {
+  const std::string same_file = fmt::format("/proc/self/fd/{}", fd);
+  fd_ = ::open(same_file.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (fd_ < 0) {
+    refuse(path, errno);
+  } else {
+    rules_ = rules_of(fd_);
+  }
+}
+
+DirectFile::~DirectFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void DirectFile::refuse(const std::string& path, int error) {
+  rules_ = {};
+  log_message(LogLevel::info,
+              fmt::format("{}: reading through the page cache, because O_DIRECT is refused ({})",
+                          path, errno_text(error)));
 }
 
 }  // namespace forebay

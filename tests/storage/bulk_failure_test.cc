@@ -12,7 +12,6 @@
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "storage/bulk_reader.hpp"
-#include "storage/engine_choice.hpp"
 #include "storage/failing_file.hpp"
 #include "storage/uring_bulk_reader.hpp"
 #include "tests/support/error_from.hpp"

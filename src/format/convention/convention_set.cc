@@ -8,7 +8,7 @@
 
 #include "core/log.hpp"
 #include "format/convention/key_words.hpp"
-#include "storage/shifted_reader.hpp"
+#include "storage/joined_file.hpp"
 
 namespace forebay::convention {
 
