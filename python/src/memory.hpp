@@ -6,7 +6,7 @@
 // Nothing is converted: an array that is a temporary copy of the caller's would be gone before the
 // engine's thread is done with it, and take the result along. What cannot be used is refused by a
 // UsageError that names the argument. Layouts that the engine does not work on are copied there and
-// back (strided_copy.hpp).
+// back (strided_copy.cc).
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -16,11 +16,39 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "forebay/tensor.hpp"
 #include "module.hpp"
-#include "strided_copy.hpp"
 
 namespace forebay::python {
+
+// Arrays, and plain memory as the engine wants it:
+//
+//   array     [ any strides, also negative ones; perhaps bytes the other way round ]
+//   plain     [ one element behind the other, in the order of C ]
+
+/// Where the elements of an array lie, counted from the one at [0, ..., 0].
+struct Layout {
+  TensorType type = TensorType::float32;
+  bool swapped = false;  ///< the bytes of each element, as on machines of the other kind
+  std::vector<std::uint64_t> shape;
+  std::vector<std::int64_t> strides;  ///< in bytes; as many as extents
+
+  std::uint64_t elements() const;
+  /// One element behind the other, as the engine wants them.
+  bool plain() const;
+  /// Whether each element has bytes of its own. False also for layouts whose dimensions lie between
+  /// each other in ways that nobody uses.
+  bool distinct() const;
+};
+
+// Between the two, in any thread.
+
+/// array -> plain
+void gather(const std::byte* first, const Layout& layout, std::span<std::byte> into);
+/// plain -> array, whose elements are distinct
+void scatter(std::span<const std::byte> from, std::byte* first, const Layout& layout);
 
 /// Which argument of which call, for messages.
 struct Argument {

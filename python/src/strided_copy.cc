@@ -1,4 +1,8 @@
-#include "strided_copy.hpp"
+// Between an array of any layout and plain memory.
+//
+// The dimension whose elements lie closest in the array and the one whose elements lie closest in
+// plain memory are walked together, in tiles: what a transposition touches stays in the cache.
+#include "memory.hpp"
 
 #include <algorithm>
 #include <cstdlib>
