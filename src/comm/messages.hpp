@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -66,29 +67,40 @@ void put_value(std::span<std::byte>& to, const T& value) {
   to = to.subspan(sizeof(value));
 }
 
-/// Numbers and texts, one after the other.
+// Messages that are more than one value: numbers, texts, lists, maps, and structures of them. What
+// is sent of a structure is named once, for both ways:
+//
+//   auto sent(Is<Signature> auto& one) { return std::tie(one.operation, one.root); }
+
+/// Of the type, constant or not.
+template <typename T, typename Type>
+concept Is = std::is_same_v<std::remove_const_t<T>, Type>;
+
+/// One value after the other.
 class MessageWriter {
  public:
-  template <typename T>
-  requires std::is_trivially_copyable_v<T> && std::is_scalar_v<T>
-  void number(T value) {
-    const auto* first = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), first, first + sizeof(T));
+  template <typename... Values>
+  void operator()(const Values&... values) {
+    (put(values), ...);
   }
-  void text(std::string_view value) {
-    number(std::uint64_t{value.size()});
-    const auto* first = reinterpret_cast<const std::byte*>(value.data());
-    bytes_.insert(bytes_.end(), first, first + value.size());
-  }
-  void numbers(std::span<const std::uint64_t> values) {
-    number(std::uint64_t{values.size()});
-    for (const std::uint64_t value : values) number(value);
-  }
-
-  std::span<const std::byte> bytes() const { return bytes_; }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
+  template <typename T>
+  void put(const T& value) {
+    if constexpr (std::is_scalar_v<T>) {
+      const auto bytes = message_of(value);
+      bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    } else if constexpr (requires { value.size(); }) {
+      put(std::uint64_t{value.size()});
+      for (const auto& one : value) put(one);
+    } else if constexpr (requires { value.second; }) {
+      (*this)(value.first, value.second);
+    } else {
+      std::apply(*this, sent(value));
+    }
+  }
+
   std::vector<std::byte> bytes_;
 };
 
@@ -97,28 +109,41 @@ class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
-  template <typename T>
-  requires std::is_trivially_copyable_v<T> && std::is_scalar_v<T> T number() {
-    T value;
-    std::memcpy(&value, next(sizeof(T)).data(), sizeof(T));
-    return value;
+  /// Values that are new.
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (get(values), ...);
   }
-  std::string text() {
-    const auto bytes = next(number<std::uint64_t>());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-  std::vector<std::uint64_t> numbers() {
-    const auto count = number<std::uint64_t>();
-    if (count > rest_.size() / sizeof(std::uint64_t)) next(rest_.size() + 1);
-    std::vector<std::uint64_t> values(count);
-    for (std::uint64_t& value : values) value = number<std::uint64_t>();
-    return values;
-  }
-
-  bool empty() const { return rest_.empty(); }
   std::span<const std::byte> rest() const { return rest_; }
 
  private:
+  template <typename T>
+  void get(T& value) {
+    if constexpr (std::is_scalar_v<T>) {
+      std::memcpy(&value, next(sizeof(T)).data(), sizeof(T));
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      for (auto left = count(); left > 0; --left) {
+        typename T::key_type key;
+        get(key);
+        get(value[std::move(key)]);
+      }
+    } else if constexpr (requires { value.size(); }) {
+      for (auto left = count(); left > 0; --left) {
+        typename T::value_type one{};
+        get(one);
+        value.push_back(std::move(one));
+      }
+    } else {
+      std::apply(*this, sent(value));
+    }
+  }
+
+  std::uint64_t count() {
+    std::uint64_t count = 0;
+    get(count);
+    return count;
+  }
+
   std::span<const std::byte> next(std::size_t bytes) {
     if (bytes > rest_.size()) {
       throw Error(ErrorKind::communication, "a message of another rank is cut off",
@@ -131,6 +156,22 @@ class MessageReader {
 
   std::span<const std::byte> rest_;
 };
+
+template <typename... Values>
+std::vector<std::byte> encode(const Values&... values) {
+  MessageWriter writer;
+  writer(values...);
+  return writer.take();
+}
+
+/// The value of which encode() has made `message`. Throws communication where that is cut off.
+template <typename Value>
+Value decode(std::span<const std::byte> message) {
+  Value value{};
+  MessageReader reader(message);
+  reader(value);
+  return value;
+}
 
 /// Calls `move(piece)` for consecutive pieces of `whole`, each of at most `most` bytes: at least
 /// one element.

@@ -7,30 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "comm/messages.hpp"
-
 namespace forebay {
 namespace {
-
-void write(MessageWriter& to, const Signature& signature) {
-  to.number(signature.operation);
-  to.text(signature.tensor.name);
-  to.number(signature.tensor.type);
-  to.numbers(signature.tensor.shape);
-  to.number(signature.reduction);
-  to.number(std::int32_t{signature.root});
-}
-
-Signature read_signature(MessageReader& from) {
-  Signature signature;
-  signature.operation = from.number<SyncOperation>();
-  signature.tensor.name = from.text();
-  signature.tensor.type = from.number<TensorType>();
-  signature.tensor.shape = from.numbers();
-  signature.reduction = from.number<Reduction>();
-  signature.root = from.number<std::int32_t>();
-  return signature;
-}
 
 Transfer transfer_of(const AgreedOperation& agreed, std::shared_ptr<Request> request) {
   const auto& [operation, tensor, reduction, root] = agreed.signature;
@@ -50,44 +28,6 @@ Transfer transfer_of(const AgreedOperation& agreed, std::shared_ptr<Request> req
 }
 
 }  // namespace
-
-std::vector<std::byte> encode(std::span<const AskedOperation> asked) {
-  MessageWriter message;
-  for (const auto& one : asked) {
-    write(message, one.signature);
-    message.number(one.waited_ns);
-  }
-  return message.take();
-}
-
-std::vector<std::byte> encode(std::span<const AgreedOperation> agreed) {
-  MessageWriter message;
-  for (const auto& one : agreed) {
-    write(message, one.signature);
-    message.numbers(one.rows);
-    message.text(one.error);
-  }
-  return message.take();
-}
-
-std::vector<AskedOperation> decode_asked(std::span<const std::byte> message) {
-  std::vector<AskedOperation> asked;
-  for (MessageReader from(message); !from.empty();) {
-    asked.emplace_back().signature = read_signature(from);
-    asked.back().waited_ns = from.number<std::int64_t>();
-  }
-  return asked;
-}
-
-std::vector<AgreedOperation> decode_agreed(std::span<const std::byte> message) {
-  std::vector<AgreedOperation> agreed;
-  for (MessageReader from(message); !from.empty();) {
-    agreed.emplace_back().signature = read_signature(from);
-    agreed.back().rows = from.numbers();
-    agreed.back().error = from.text();
-  }
-  return agreed;
-}
 
 std::vector<Transfer> fuse(std::span<const AgreedOperation> agreed, std::uint64_t fusion_bytes,
                            const RequestOf& request_of) {

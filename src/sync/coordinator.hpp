@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/messages.hpp"
 #include "sync/request.hpp"
 
 namespace forebay {
@@ -41,11 +42,12 @@ struct AgreedOperation {
   std::string error = {};  ///< serialized; empty: it can be done
 };
 
-std::vector<std::byte> encode(std::span<const AskedOperation> asked);
-std::vector<std::byte> encode(std::span<const AgreedOperation> agreed);
-/// Throw communication for messages that no encode() has made.
-std::vector<AskedOperation> decode_asked(std::span<const std::byte> message);
-std::vector<AgreedOperation> decode_agreed(std::span<const std::byte> message);
+auto sent(Is<Signature> auto& one) {
+  return std::tie(one.operation, one.tensor.name, one.tensor.type, one.tensor.shape, one.reduction,
+                  one.root);
+}
+auto sent(Is<AskedOperation> auto& one) { return std::tie(one.signature, one.waited_ns); }
+auto sent(Is<AgreedOperation> auto& one) { return std::tie(one.signature, one.rows, one.error); }
 
 /// The request that this rank has for an operation; null where it has none.
 using RequestOf = std::function<std::shared_ptr<Request>(const std::string& name)>;

@@ -146,7 +146,8 @@ bool Negotiation::ask() {
   for (int rank = 0; rank < comm_->size(); ++rank) {
     auto& asked = asked_[static_cast<std::size_t>(rank)];
     if (asked) continue;
-    if (const auto message = comm_->try_receive(rank)) asked = decode_asked(*message);
+    if (const auto message = comm_->try_receive(rank))
+      asked = decode<std::vector<AskedOperation>>(*message);
     all = all && asked.has_value();
   }
   if (!all) return false;
@@ -165,7 +166,7 @@ bool Negotiation::ask() {
 bool Negotiation::answer() {
   const auto message = comm_->try_receive(0);
   if (!message) return false;
-  take_answer(decode_agreed(*message));
+  take_answer(decode<std::vector<AgreedOperation>>(*message));
   return true;
 }
 

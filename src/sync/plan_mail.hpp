@@ -58,10 +58,7 @@ class PlanMail {
       letters_.push_back({to, kind, epoch, {content.begin(), content.end()}});
       return;
     }
-    MessageWriter writer;
-    writer.number(kind);
-    writer.number(epoch);
-    std::vector<std::byte> message = writer.take();
+    std::vector<std::byte> message = encode(kind, epoch);
     message.insert(message.end(), content.begin(), content.end());
     comm_->send(to, message);
     ++statistics_.negotiations;
@@ -98,11 +95,10 @@ class PlanMail {
 
  private:
   static Letter open(int from, const std::vector<std::byte>& message) {
-    constexpr std::size_t kHead = sizeof(LetterKind) + sizeof(std::uint64_t);
     MessageReader reader(message);
-    Letter letter{.from = from, .kind = reader.number<LetterKind>()};
-    letter.epoch = reader.number<std::uint64_t>();
-    letter.content.assign(message.begin() + kHead, message.end());
+    Letter letter{.from = from};
+    reader(letter.kind, letter.epoch);
+    letter.content.assign(reader.rest().begin(), reader.rest().end());
     return letter;
   }
 
@@ -133,21 +129,23 @@ class PlanExit {
            TransferLine::Number first, bool is_fallback)
       : mail_(mail), epoch_(epoch), run_(run), line_(line), first_(first) {
     line_.hold();
-    MessageWriter writer;
-    writer.number(run_.issued());
-    writer.number(is_fallback);
-    mail_.send_all(LetterKind::leave, epoch_, writer.bytes());
+    mail_.send_all(LetterKind::leave, epoch_, encode(run_.issued(), is_fallback));
   }
 
   /// leave and neutral.
   void take(const Letter& letter) {
-    MessageReader reader(letter.content);
     if (letter.kind == LetterKind::leave) {
-      most_ = std::max(most_, reader.number<std::uint64_t>());
-      is_fallback_ = reader.number<bool>() || is_fallback_;
+      std::uint64_t issued = 0;
+      bool is_fallback = false;
+      MessageReader reader(letter.content);
+      reader(issued, is_fallback);
+      most_ = std::max(most_, issued);
+      is_fallback_ = is_fallback || is_fallback_;
       ++left_;
     } else if (letter.kind == LetterKind::neutral) {
-      for (const std::uint64_t issue : reader.numbers()) neutral_.insert(issue);
+      for (const auto issue : decode<std::vector<std::uint64_t>>(letter.content)) {
+        neutral_.insert(issue);
+      }
       ++told_;
     }
   }
@@ -178,9 +176,7 @@ class PlanExit {
       first_ = line_.start(std::move(*transfer)) - issue;
     }
     caught_up_ = true;
-    MessageWriter writer;
-    writer.numbers(neutral);
-    mail_.send_all(LetterKind::neutral, epoch_, writer.bytes());
+    mail_.send_all(LetterKind::neutral, epoch_, encode(neutral));
   }
 
   bool all_told() const { return told_ == static_cast<std::size_t>(mail_.ranks()); }

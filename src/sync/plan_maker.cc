@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/messages.hpp"
 #include "comm/values.hpp"
 #include "core/log.hpp"
 #include "core/mix.hpp"
@@ -13,32 +12,6 @@
 #include "sync/text_digest.hpp"
 
 namespace forebay {
-
-std::vector<std::byte> encode(const PlanProposal& proposal) {
-  MessageWriter writer;
-  writer.number(proposal.start.step);
-  writer.number(std::uint64_t{proposal.start.ordinals.size()});
-  for (const auto& [name, ordinal] : proposal.start.ordinals) {
-    writer.text(name);
-    writer.number(ordinal);
-  }
-  std::vector<std::byte> message = writer.take();
-  const auto plan = encode(proposal.plan);
-  message.insert(message.end(), plan.begin(), plan.end());
-  return message;
-}
-
-PlanProposal decode_proposal(std::span<const std::byte> message) {
-  MessageReader reader(message);
-  PlanProposal proposal;
-  proposal.start.step = reader.number<std::uint64_t>();
-  for (auto names = reader.number<std::uint64_t>(); names > 0; --names) {
-    std::string name = reader.text();
-    proposal.start.ordinals[std::move(name)] = reader.number<std::uint64_t>();
-  }
-  proposal.plan = decode_plan(reader.rest());
-  return proposal;
-}
 
 std::optional<PlanProposal> PlanMaker::take(int rank, StepRecord record, const PlanTable* last) {
   const std::uint64_t step = ++steps_of_[rank];

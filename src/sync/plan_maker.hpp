@@ -29,9 +29,9 @@ struct PlanProposal {
   PlanStart start;
 };
 
-std::vector<std::byte> encode(const PlanProposal& proposal);
-/// Throws communication.
-PlanProposal decode_proposal(std::span<const std::byte> message);
+auto sent(Is<PlanProposal> auto& one) {
+  return std::tie(one.start.step, one.start.ordinals, one.plan);
+}
 
 class PlanMaker {
  public:

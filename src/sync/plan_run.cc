@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "comm/messages.hpp"
 #include "core/mix.hpp"
 #include "sync/text_digest.hpp"
 
@@ -33,41 +32,6 @@ std::optional<PlanTable::Place> PlanTable::find(const Request& request) const {
   const bool same = tensor.type == request.tensor.type && tensor.reduction == request.reduction &&
                     tensor.shape == request.tensor.shape;
   return same ? std::optional(found->second) : std::nullopt;
-}
-
-std::vector<std::byte> encode(const TransferPlan& plan) {
-  MessageWriter writer;
-  writer.number(plan.digest);
-  writer.number(std::uint64_t{plan.buffers.size()});
-  for (const auto& buffer : plan.buffers) {
-    writer.number(std::uint64_t{buffer.size()});
-    for (const PlannedTensor& tensor : buffer) {
-      writer.text(tensor.name);
-      writer.number(tensor.type);
-      writer.number(tensor.reduction);
-      writer.numbers(tensor.shape);
-      writer.number(tensor.depth);
-    }
-  }
-  return writer.take();
-}
-
-TransferPlan decode_plan(std::span<const std::byte> message) {
-  MessageReader reader(message);
-  TransferPlan plan;
-  plan.digest = reader.number<std::uint64_t>();
-  for (auto buffers = reader.number<std::uint64_t>(); buffers > 0; --buffers) {
-    auto& buffer = plan.buffers.emplace_back();
-    for (auto tensors = reader.number<std::uint64_t>(); tensors > 0; --tensors) {
-      PlannedTensor& tensor = buffer.emplace_back();
-      tensor.name = reader.text();
-      tensor.type = reader.number<TensorType>();
-      tensor.reduction = reader.number<Reduction>();
-      tensor.shape = reader.numbers();
-      tensor.depth = reader.number<std::uint32_t>();
-    }
-  }
-  return plan;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/messages.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/graph.hpp"
 #include "forebay/sync_agreement.hpp"
@@ -45,9 +46,10 @@ class PlanTable : private NonCopyable {
   std::uint64_t digest_ = 0;
 };
 
-std::vector<std::byte> encode(const TransferPlan& plan);
-/// Throws communication.
-TransferPlan decode_plan(std::span<const std::byte> message);
+auto sent(Is<PlannedTensor> auto& one) {
+  return std::tie(one.name, one.type, one.reduction, one.shape, one.depth);
+}
+auto sent(Is<TransferPlan> auto& plan) { return std::tie(plan.digest, plan.buffers); }
 
 // One slot for each tensor of a plan: callers put their requests in, the progress thread takes them
 // out buffer by buffer (paper 002 6.3.4). Nobody ever waits.

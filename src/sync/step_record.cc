@@ -5,43 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/messages.hpp"
 #include "core/mix.hpp"
 #include "sync/text_digest.hpp"
 
 namespace forebay {
-
-std::vector<std::byte> encode(const StepRecord& record) {
-  MessageWriter writer;
-  writer.number(std::uint64_t{record.size()});
-  for (const StartedTensor& started : record) {
-    writer.text(started.tensor.name);
-    writer.number(started.tensor.type);
-    writer.number(started.tensor.reduction);
-    writer.numbers(started.tensor.shape);
-    writer.number(started.ordinal);
-    writer.number(started.glimpse);
-    writer.number(started.seen_at);
-  }
-  return writer.take();
-}
-
-StepRecord decode_record(std::span<const std::byte> message) {
-  MessageReader reader(message);
-  StepRecord record;
-  for (auto left = reader.number<std::uint64_t>(); left > 0; --left) {
-    StartedTensor& started = record.emplace_back();
-    started.tensor.collective = true;
-    started.tensor.name = reader.text();
-    started.tensor.type = reader.number<TensorType>();
-    started.tensor.reduction = reader.number<Reduction>();
-    started.tensor.shape = reader.numbers();
-    started.ordinal = reader.number<std::uint64_t>();
-    started.glimpse = reader.number<std::uint32_t>();
-    started.seen_at = reader.number<std::uint32_t>();
-  }
-  return record;
-}
 
 void StepRecorder::start(const Request& request) {
   if (request.operation != SyncOperation::allreduce) return;

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/messages.hpp"
 #include "forebay/graph.hpp"
 #include "sync/request.hpp"
 
@@ -36,9 +37,10 @@ struct StartedTensor {
 /// In the order of their start.
 using StepRecord = std::vector<StartedTensor>;
 
-std::vector<std::byte> encode(const StepRecord& record);
-/// Throws communication.
-StepRecord decode_record(std::span<const std::byte> message);
+auto sent(Is<StartedTensor> auto& one) {
+  return std::tie(one.tensor.name, one.tensor.collective, one.tensor.type, one.tensor.reduction,
+                  one.tensor.shape, one.ordinal, one.glimpse, one.seen_at);
+}
 
 /// Writes the record of one rank's steps. Of one thread at a time.
 class StepRecorder {

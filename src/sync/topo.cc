@@ -142,13 +142,13 @@ class Topo final : public Agreement {
   }
 
   void take_record(const Letter& letter) {
-    const auto proposal = maker_.take(letter.from, decode_record(letter.content), last_.get());
+    const auto proposal = maker_.take(letter.from, decode<StepRecord>(letter.content), last_.get());
     if (!proposal || recorded_ || wanted() != nullptr) return;
     mail_.send_all(LetterKind::proposal, epoch_, encode(*proposal));
   }
 
   void propose(const Letter& letter) {
-    PlanProposal proposal = decode_proposal(letter.content);
+    PlanProposal proposal = decode<PlanProposal>(letter.content);
     // A plan that is used again keeps its table.
     const bool known = last_ != nullptr && last_->plan().digest == proposal.plan.digest;
     recorded_.emplace();
@@ -172,9 +172,7 @@ class Topo final : public Agreement {
   void enter_barrier(std::optional<Coming>& coming) {
     if (!coming || coming->state != nullptr) return;
     if (mail_.rank() != 0) {
-      MessageWriter writer;
-      writer.text(coming->barrier);
-      mail_.send(0, LetterKind::accepted, epoch_, writer.bytes());
+      mail_.send(0, LetterKind::accepted, epoch_, encode(coming->barrier));
     } else if (accepted_[coming->barrier].size() + 1 < static_cast<std::size_t>(mail_.ranks())) {
       return;
     }
@@ -186,7 +184,7 @@ class Topo final : public Agreement {
   }
 
   void accept(const Letter& letter) {
-    const std::string barrier = MessageReader(letter.content).text();
+    const std::string barrier = decode<std::string>(letter.content);
     accepted_[barrier].insert(letter.from);
     if (recorded_ && recorded_->barrier == barrier) enter_barrier(recorded_);
     if (given_ && given_->barrier == barrier) enter_barrier(given_);

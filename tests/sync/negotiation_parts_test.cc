@@ -182,12 +182,13 @@ TEST(Messages, CarryEverything) {
       .signature = sum_of("x", {4, 5}, TensorType::bfloat16), .rows = {1, 0, 7}, .error = "e"};
   one.signature.root = 3;
   one.signature.reduction = Reduction::max;
-  const auto back = decode_agreed(encode(std::vector{one, one}));
+  const auto back = decode<std::vector<AgreedOperation>>(encode(std::vector{one, one}));
   ASSERT_EQ(back.size(), 2U);
   EXPECT_EQ(back[1].signature, one.signature);
   EXPECT_EQ(back[1].rows, one.rows);
   EXPECT_EQ(back[1].error, "e");
-  const auto asked = decode_asked(encode(std::vector<AskedOperation>{{one.signature, 17}}));
+  const auto asked =
+      decode<std::vector<AskedOperation>>(encode(std::vector<AskedOperation>{{one.signature, 17}}));
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].waited_ns, 17);
 }
@@ -195,7 +196,7 @@ TEST(Messages, CarryEverything) {
 TEST(Messages, ThatAreCutOffAreRefused) {
   const auto message = encode(std::vector{agreed("x", 3)});
   for (std::size_t length = 1; length < message.size(); ++length) {
-    EXPECT_THROW(decode_agreed(std::span(message).first(length)), Error);
+    EXPECT_THROW(decode<std::vector<AgreedOperation>>(std::span(message).first(length)), Error);
   }
 }
 

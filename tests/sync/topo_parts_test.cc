@@ -80,7 +80,7 @@ TEST(StepRecorder, KnowsWhatWasSeenBeforeWhat) {
   EXPECT_EQ(record[2].glimpse, 1U);
   EXPECT_EQ(record[3].seen_at, 2U);
   EXPECT_EQ(record[0].seen_at, 0U);
-  EXPECT_EQ(decode_record(encode(record))[3].seen_at, 2U);
+  EXPECT_EQ(decode<StepRecord>(encode(record))[3].seen_at, 2U);
 }
 
 TEST(MergedStep, OrdersByWhenRanksHaveStartedAndKeepsWhatTheySaw) {
@@ -106,7 +106,7 @@ TEST(PlanMaker, TakesTheFirstStepAndLaterOnlyWhatComesTwiceOrIsKnown) {
   PlanMaker maker(1, 1000);
   const auto first = maker.take(0, records_of("a b").at(0), nullptr);
   ASSERT_TRUE(first);
-  const PlanProposal copy = decode_proposal(encode(*first));
+  const PlanProposal copy = decode<PlanProposal>(encode(*first));
   EXPECT_EQ(copy.plan.digest, first->plan.digest);
   EXPECT_EQ(copy.start.ordinals, first->start.ordinals);
   const PlanTable last(first->plan);
