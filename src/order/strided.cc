@@ -5,8 +5,8 @@
 
 #include "forebay/error.hpp"
 #include "forebay/order.hpp"
+#include "order/dealt_epoch.hpp"
 #include "order/order_limits.hpp"
-#include "order/rank_runs.hpp"
 
 namespace forebay {
 namespace {
