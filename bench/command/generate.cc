@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/command/commands.hpp"
-#include "bench/command/generate/hdf5_file.hpp"
 #include "bench/command/generate/maker.hpp"
 #include "forebay/error.hpp"
 #include "program/output.hpp"

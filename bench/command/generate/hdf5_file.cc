@@ -1,4 +1,4 @@
-#include "bench/command/generate/hdf5_file.hpp"
+#include "bench/command/generate/maker.hpp"
 
 #include "forebay/error.hpp"
 
