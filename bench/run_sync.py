@@ -15,15 +15,17 @@ the exit status is 1.
 import dataclasses
 import json
 import os
+import statistics
 import subprocess
 import sys
 
 import machine
 import measuring
 import sync_page
-import sync_trainings
+from measuring import spread_of
 
 _STRATEGIES = "negotiate,gs,nbcs,scp,topo,scp-topo"
+_TRAINED = ("blocking", "negotiate", "gs", "nbcs", "scp", "topo", "scp-topo", "servers")
 SECTIONS = ("weak", "strong", "contention", "cycles", "input", "nets", "peers", "training")
 
 
@@ -43,6 +45,21 @@ class Cell:
 
     def text(self):
         return " ".join(str(value) for value in dataclasses.astuple(self) if value != "")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedNet:
+    """What a network learns here: made-up images, since only times count."""
+    name: str
+    shape: str
+    batch: int  # of all ranks
+    iterations: int
+
+
+# Small images, so that a step of the largest takes two cores a second.
+_TRAINED_NETS = (TrainedNet("lenet", "1x28x28", 64, 200),
+                 TrainedNet("cifar10_full", "3x32x32", 64, 40),
+                 TrainedNet("resnet50", "3x32x32", 8, 4))
 
 
 def cells(options):
@@ -66,7 +83,7 @@ def cells(options):
                            "blocking,negotiate,topo,scp-topo" if not peer else "", threads=count,
                            peer=peer)
     yield from (Cell("training", f"{net.name}, {count} ranks", net.name, count, net.batch, "", "", 1)
-                for net in sync_trainings.NETS for count in ranks if count > 1)
+                for net in _TRAINED_NETS for count in ranks if count > 1)
 
 
 def parse_arguments():
@@ -89,6 +106,50 @@ def parse_arguments():
     return parser.parse_args()
 
 
+# Real trainings with every way to sum gradients, in turns: the part without emulation.
+
+def measure_trainings(sync, net, ranks, repetitions):
+    """{"summary": [a row for each strategy]}; the strategies take turns."""
+    data = _training_data(sync, net)
+    runs = {strategy: [] for strategy in _TRAINED}
+    for _ in range(repetitions):
+        for strategy in _TRAINED:
+            output = sync.launch(ranks, [
+                sync.command, "train", data, "--net", net.name, "--batch", net.batch,
+                "--iterations", net.iterations, "--sync", strategy, "--json"])
+            runs[strategy].append(json.loads(output.strip().splitlines()[-1]))
+    rows = [_training_row(strategy, results) for strategy, results in runs.items()]
+    base = rows[0]["images_per_second"]["median"]
+    for row in rows:
+        row["gain"] = row["images_per_second"]["median"] / base - 1
+    return {"net": dataclasses.asdict(net), "summary": rows}
+
+
+def _training_data(sync, net):
+    path = os.path.join(sync.data, f"training-{net.shape}")
+    if not os.path.exists(path):
+        os.makedirs(sync.data, exist_ok=True)
+        subprocess.run([sync.command, "pack", "-", path, "--from", "synthetic", "--shape",
+                        net.shape, "--count", "8192"], check=True, stdout=sys.stderr)
+    return path
+
+
+def _training_row(strategy, results):
+    seconds = [result["ranks"][0]["total_seconds"] for result in results]
+    engines = [result.get("sync", {}).get("ranks", []) for result in results]
+    # A thread's time counts from the engine's begin, a little before the first iteration.
+    busy = [statistics.mean(rank["thread_user_seconds"] + rank["thread_system_seconds"]
+                            for rank in engine) / total if engine else 0.0
+            for engine, total in zip(engines, seconds)]
+    exposed = [statistics.mean(rank["parameter_sync_seconds"] / rank["total_seconds"]
+                               for rank in result["ranks"]) for result in results]
+    return {"strategy": strategy,
+            "images_per_second": spread_of([result["images_per_second"] for result in results]),
+            "exposed_share": spread_of(exposed), "progress_share": spread_of(busy),
+            "overlap": spread_of([result.get("sync", {}).get("overlap", 0.0)
+                                  for result in results])}
+
+
 class Sync(measuring.Measuring):
 
     bench = "sync matrix"
@@ -109,8 +170,8 @@ class Sync(measuring.Measuring):
     def _result(self, cell):
         command = [self.bench_command, "sync"]
         if cell.section == "training":
-            net = next(net for net in sync_trainings.NETS if net.name == cell.net)
-            return sync_trainings.measure(self, net, cell.ranks, self.options.repetitions)
+            net = next(net for net in _TRAINED_NETS if net.name == cell.net)
+            return measure_trainings(self, net, cell.ranks, self.options.repetitions)
         if not cell.peer:
             result = self._last_line(self.launch(cell.ranks, [
                 *command, *self._network_flags(cell), *self._training_flags(cell), "--strategy",

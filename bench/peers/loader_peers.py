@@ -13,7 +13,6 @@ import random
 import numpy
 
 import loader_cases
-import loader_images
 import loader_readers
 
 
@@ -105,7 +104,7 @@ def _webdataset(case, folder, workers):
     from torch.utils import data
     shards = sorted(os.path.join(folder, "webdataset", name)
                     for name in os.listdir(os.path.join(folder, "webdataset")))
-    decode = loader_images.pil_transform() if case.data == "jpeg" else None
+    decode = loader_readers.pil_transform() if case.data == "jpeg" else None
     shape = loader_cases.DATA[case.data][0]
 
     def together(samples):
@@ -147,7 +146,7 @@ def _tensorflow(case, folder, _):
     dataset = dataset.batch(case.batch).map(parse, num_parallel_calls=tf.data.AUTOTUNE)
     if shape is None:
         dataset = dataset.unbatch().map(
-            lambda label, value: (label, loader_images.tensorflow_transform(value)),
+            lambda label, value: (label, loader_readers.tensorflow_transform(value)),
             num_parallel_calls=tf.data.AUTOTUNE).batch(case.batch)
     dataset = dataset.prefetch(tf.data.AUTOTUNE)
     return lambda _: dataset.as_numpy_iterator()
@@ -157,7 +156,7 @@ def _streaming(case, folder, workers):
     import streaming
     from torch.utils import data
     streaming.base.util.clean_stale_shared_memory()
-    decode = loader_images.pil_transform() if case.data == "jpeg" else None
+    decode = loader_readers.pil_transform() if case.data == "jpeg" else None
     shape = loader_cases.DATA[case.data][0]
     dataset = streaming.StreamingDataset(local=os.path.join(folder, "mds"), shuffle=case.shuffled,
                                          batch_size=case.batch, shuffle_seed=1)
