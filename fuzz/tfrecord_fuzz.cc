@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "forebay/error.hpp"
-#include "format/tfrecord/crc32c.hpp"
 #include "format/tfrecord/tfrecord.hpp"
 #include "fuzz/read_all.hpp"
 

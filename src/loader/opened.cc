@@ -15,7 +15,6 @@
 #include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
 #include "loader/first_values.hpp"
-#include "read/root_peers.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
 
@@ -24,6 +23,32 @@ namespace {
 
 // What a root says should reach the others before their consumers wait for it.
 constexpr std::chrono::microseconds kStepsRest{2000};
+
+/// Roots as the peers of a format, over communicators.
+class RootPeers final : public Peers {
+ public:
+  /// `roots` are all roots, `of_node` those among them that share memory; both carry nothing else.
+  RootPeers(std::shared_ptr<Communicator> roots, std::shared_ptr<Communicator> of_node)
+      : roots_(std::move(roots)), of_node_(std::move(of_node)) {}
+
+  int rank() const override { return roots_->rank(); }
+  int size() const override { return roots_->size(); }
+  void together(const std::function<void()>& step) override { collectively(*roots_, step); }
+  std::string told_by(int from, const std::string& bytes) override {
+    return broadcast_text(*roots_, bytes, from);
+  }
+  PeerMemory share(std::uint64_t bytes) override {
+    const std::shared_ptr<SharedMemory> memory = of_node_->share(bytes, SharedMemoryKind::posix);
+    return {.bytes = memory->bytes(),
+            .reserve = [memory = memory.get()](std::size_t offset,
+                                               std::size_t size) { memory->reserve(offset, size); },
+            .owner = memory};
+  }
+
+ private:
+  std::shared_ptr<Communicator> roots_;
+  std::shared_ptr<Communicator> of_node_;
+};
 
 /// All that decides who gets which sample when, also where a run to resume has stopped.
 std::string settings_text(const LoaderOptions& options) {

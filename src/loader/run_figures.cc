@@ -1,5 +1,7 @@
 #include "loader/run_figures.hpp"
 
+#include "core/log.hpp"
+#include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
 
 namespace forebay {
@@ -8,6 +10,18 @@ namespace {
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 }  // namespace
+
+void SkippedList::add(const std::string& file, std::span<const SkippedSample> skipped) {
+  for (const SkippedSample& sample : skipped) {
+    if (listed_.size() >= kMostListed || !ids_.insert(sample.id).second) continue;
+    listed_.push_back(sample);
+    if (listed_.size() > kMostLogged) continue;
+    const Error error(ErrorKind::corrupt, "is skipped: " + sample.message, {},
+                      {.file = file, .sample = sample.id, .key = sample.key});
+    log(LogLevel::warning, "{}{}", error.what(),
+        listed_.size() == kMostLogged ? "; further ones are not told" : "");
+  }
+}
 
 void RunFigures::end_opening() { figures_.open_seconds = seconds(now_ns() - start_.ns); }
 

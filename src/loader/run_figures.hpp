@@ -1,17 +1,36 @@
 // What a run has delivered so far, and what it cost.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/clock.hpp"
 #include "core/process_usage.hpp"
 #include "loader/delivery.hpp"
-#include "loader/skipped_list.hpp"
 #include "read/piece_reader.hpp"
 
 namespace forebay {
+
+/// Which samples were left out because they do not decode: each once, however many epochs meet it.
+/// One thread at a time.
+class SkippedList {
+ public:
+  static constexpr std::size_t kMostListed = 1000;
+  static constexpr std::size_t kMostLogged = 20;
+
+  /// Lists and logs those that are new, as long as the list is not full. `file` is for the log.
+  void add(const std::string& file, std::span<const SkippedSample> skipped);
+  std::span<const SkippedSample> all() const { return listed_; }
+
+ private:
+  std::vector<SkippedSample> listed_;
+  std::set<std::uint64_t> ids_;  ///< of those
+};
 
 /// When opening began, and what the process had used until then.
 struct RunStart {

@@ -7,7 +7,7 @@
 
 #include "core/log.hpp"
 #include "core/worker_pool.hpp"
-#include "format/codec/parts_codec.hpp"
+#include "format/codec/codecs.hpp"
 #include "read/plan_reader.hpp"
 #include "read/strategy_table.hpp"
 #include "read/walk/walks.hpp"

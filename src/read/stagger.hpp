@@ -12,7 +12,7 @@
 //
 //   ticket   in the order in which they come: whoever draws number k from a common counter reads
 //            once more than k - n have finished
-//   auto     token or ticket with the n that was fastest in the first turns (stagger_tuner.hpp)
+//   auto     token or ticket with the n that was fastest in the first turns (tuned_stagger.hpp)
 //
 // A turn is a window. Every root calls acquire and release once a turn, in ascending turns, also
 // where it has nothing to read. Staggering changes when data are read, never which.

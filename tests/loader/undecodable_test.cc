@@ -10,7 +10,7 @@
 #include "forebay/log.hpp"
 #include "format/codec/datum.hpp"
 #include "format/lmdb/writer.hpp"
-#include "loader/skipped_list.hpp"
+#include "loader/run_figures.hpp"
 #include "tests/loader/decoded_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
-#include "read/walk/walk_reader.hpp"
-#include "read/window_reader.hpp"
+#include "read/root_reader.hpp"
+#include "read/walk/walks.hpp"
 #include "tests/support/counting_source.hpp"
 
 namespace forebay {

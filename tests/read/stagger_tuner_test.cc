@@ -1,5 +1,5 @@
 // The search for the number of roots that read at once, given figures.
-#include "read/stagger_tuner.hpp"
+#include "read/tuned_stagger.hpp"
 
 #include <gtest/gtest.h>
 

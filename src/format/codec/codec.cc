@@ -7,7 +7,6 @@
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
 #include "format/codec/codecs.hpp"
-#include "format/codec/parts_codec.hpp"
 
 namespace forebay {
 namespace {

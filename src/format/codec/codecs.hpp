@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "forebay/dataset.hpp"
 #include "forebay/transform.hpp"
@@ -39,6 +41,24 @@ CodecPtr make_image_codec(std::span<const std::byte> first_value);
 CodecPtr make_raw_codec(Schema schema);
 /// Values that stay as they are: no fields, decode() does nothing.
 CodecPtr make_bytes_codec();
+
+// Samples of several parts (forebay/packed_parts.hpp), each part with a codec of its own.
+//
+//   parts(image=auto,label=bytes)      the text form, CodecOptions::codec
+//
+// A part whose values have one field gives it the part's name, one with several gives
+// "part.field". Parts that decode to no fixed shape, text above all, have no field: who wants them
+// takes them from the value.
+
+/// The text form for samples of these parts, when the user says `wanted`: one codec for all, or
+/// NAME=CODEC,... Where that is auto, `known` may say better, a codec a part. Throws usage.
+std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted,
+                             std::span<const std::string> known = {});
+
+bool is_parts_codec(std::string_view codec);
+
+/// `options.codec` as parts_codec_text() made it. Throws usage, corrupt, unsupported.
+CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte> first_value);
 
 /// Whether parse_element_type() knows it.
 bool is_element_type(std::string_view text);

@@ -1,4 +1,4 @@
-#include "format/codec/parts_codec.hpp"
+#include "format/codec/codecs.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
 #include "forebay/transform.hpp"
-#include "format/codec/codecs.hpp"
 
 namespace forebay {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/tfrecord/crc32c.hpp"
+#include "format/tfrecord/tfrecord.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-#include "format/tfrecord/example.hpp"
+#include "format/tfrecord/tfrecord.hpp"
 
 #include <cstring>
 

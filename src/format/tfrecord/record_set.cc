@@ -1,4 +1,4 @@
-#include "format/tfrecord/record_set.hpp"
+#include "format/tfrecord/tfrecord.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include <map>
 
 #include "forebay/error.hpp"
-#include "format/tfrecord/crc32c.hpp"
 
 namespace forebay::tfrecord {
 namespace {

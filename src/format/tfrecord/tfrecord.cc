@@ -9,8 +9,6 @@
 
 #include "forebay/error.hpp"
 #include "format/header_reader.hpp"
-#include "format/tfrecord/crc32c.hpp"
-#include "format/tfrecord/record_set.hpp"
 
 namespace forebay::tfrecord {
 namespace {

@@ -7,13 +7,97 @@
 // are tell some records, and each that is read has to agree. Other records are samples as they are.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "format/data_set.hpp"
+#include "format/dataset_files.hpp"
 #include "format/registry.hpp"
 
 namespace forebay::tfrecord {
+
+/// CRC-32C (Castagnoli) of `bytes` as TFRecord stores it, masked: turned and shifted so that data
+/// with their own checksums keep useful ones.
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
+
+// tf.train.Example, read in place (format/codec/wire.hpp). Any bytes are safe to pass.
+//
+//   Example   1 Features
+//   Features  1 entry*           entry    1 name, 2 Feature
+//   Feature   1 BytesList, 2 FloatList or 3 Int64List
+//   lists     1 value*           numbers packed into one field, or a field each, or both
+
+enum class FeatureKind : std::uint8_t { none, bytes, floats, integers };
+
+/// One feature of an Example; refers to its bytes.
+struct Feature {
+  std::string_view name;
+  FeatureKind kind = FeatureKind::none;
+  std::vector<std::span<const std::byte>> lists;  ///< mostly one; several are joined
+};
+
+/// Calls `take` with each feature. Throws corrupt for what is no Example.
+void read_example(std::span<const std::byte> example,
+                  const std::function<void(const Feature&)>& take);
+
+/// The values of a feature's lists, one behind the other: texts as they are, singles, integers of
+/// 64 bits; inside of a list where they lie there so, else appended to `memory`.
+struct FeatureValues {
+  std::uint64_t count = 0;
+  std::span<const std::byte> in_place;  ///< empty: all that was appended
+};
+/// `lengths`: of texts, appended. Throws corrupt.
+FeatureValues read_values(const Feature& feature, std::vector<std::byte>& memory,
+                          std::vector<std::int64_t>* lengths = nullptr);
+
+// The records of files as a data set.
+
+inline constexpr std::uint64_t kHeader = 12;
+inline constexpr std::uint64_t kAround = kHeader + 4;  ///< bytes of a record that are not its data
+inline constexpr const char* kRestore = "the file is damaged: copy it again from its source";
+
+/// The length that a header tells. Throws corrupt where its checksum does not fit.
+std::uint64_t data_bytes(std::span<const std::byte> header);
+
+struct RecordIndex {
+  std::vector<std::uint64_t> begins;    ///< of each record, in its file
+  std::vector<std::uint64_t> first{0};  ///< record of each file, and the number of records
+};
+
+/// A feature that samples have, and which of their parts its values are.
+struct WantedFeature {
+  std::string stored;
+  FeatureKind kind = FeatureKind::none;
+  std::optional<std::uint64_t> count;  ///< of values, the same in every record; of texts, one
+  std::optional<std::size_t> values;   ///< part
+  std::optional<std::size_t> lengths;  ///< part, of texts: bytes of each
+};
+
+class RecordSet final : public DataSet {
+ public:
+  /// Throws corrupt, not_found, usage, io.
+  RecordSet(std::string path, DataFiles files, RecordIndex index,
+            std::span<const FieldChoice> choices);
+
+  std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
+
+ private:
+  friend class RecordPlan;
+  friend class Look;
+
+  FileExtent extent(std::uint64_t id) const;
+  void add_part(const FieldChoice& choice, const class Look& look);
+  void tell_sizes(double growth);
+
+  RecordIndex index_;
+  std::vector<WantedFeature> features_;  ///< empty: records are samples as they are
+};
 
 /// Throws corrupt, unsupported, not_found, usage, io, naming file and offset.
 std::unique_ptr<DataSet> open_records(const std::string& text, DataFiles files,

@@ -1,5 +1,5 @@
 // Samples of several parts: their bytes as one value, and their codecs.
-#include "format/codec/parts_codec.hpp"
+#include "format/codec/codecs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
