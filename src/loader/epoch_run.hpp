@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "loader/delivery.hpp"
 #include "loader/opened.hpp"

@@ -12,7 +12,6 @@
 // DecodeLine (what is decoded), HeldBatches (what must stay), RunFigures (what did it cost).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -9,7 +9,6 @@
 // goes on filling for the others, until all ranks want no more.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>

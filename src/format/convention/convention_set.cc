@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/log.hpp"
 #include "format/convention/key_words.hpp"

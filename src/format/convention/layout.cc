@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "forebay/error.hpp"

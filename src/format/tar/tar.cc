@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "forebay/error.hpp"
 #include "format/header_reader.hpp"

@@ -6,10 +6,8 @@
 // One walk from header to header finds them; content is not read. Compressed archives are refused.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

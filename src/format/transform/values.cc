@@ -1,7 +1,6 @@
 // Compiled with the optimizer's full effort and without fused operations (src/CMakeLists.txt).
 #include "format/transform/run.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "core/half.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
 
 #include "comm/messages.hpp"
 #include "forebay/error.hpp"

@@ -10,7 +10,6 @@
 // A window is read whole: its parts by iteration have no order in which a cursor could travel.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "format/lmdb/lmdb_source.hpp"
