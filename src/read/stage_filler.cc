@@ -39,9 +39,10 @@ bool lies_in_any(std::span<const Bytes> maps, Bytes bytes) {
 /// The parts of some samples, found once.
 struct FoundParts {
   std::size_t of_each = 0;
-  bool told = false;  ///< values tell where parts are; those that do not stay follow the value
   std::vector<Bytes> keys, parts;
-  std::vector<bool> stays;  ///< of each part, where values tell
+  std::vector<bool> stays;  ///< of each part: a value may tell where it is; empty: of none
+  /// Of each sample: its value tells where parts are, and those that do not stay follow it.
+  std::vector<bool> told;
   /// Where each value begins, with its key behind it; and the end of all.
   std::vector<std::uint64_t> begins;
 
@@ -49,12 +50,13 @@ struct FoundParts {
     return std::span(parts).subspan(position * of_each, of_each);
   }
   std::uint64_t value_bytes(const DataSetFacts& facts, std::size_t position) const {
-    return told ? told_parts_bytes(of_each) : forebay::value_bytes(facts, parts_of(position));
+    return told[position] ? told_parts_bytes(of_each)
+                          : forebay::value_bytes(facts, parts_of(position));
   }
-  /// What a sample takes beside its value and key.
+  /// What parts of a sample that do not stay take.
   std::uint64_t copied_bytes(std::size_t position) const {
     std::uint64_t bytes = 0;
-    for (std::size_t p = 0; told && p < of_each; ++p) {
+    for (std::size_t p = 0; p < of_each; ++p) {
       if (!stays[position * of_each + p]) bytes += parts[position * of_each + p].size();
     }
     return bytes;
@@ -62,7 +64,7 @@ struct FoundParts {
   /// The value of which `copies` is the room for parts that do not stay.
   void write(const DataSetFacts& facts, std::size_t position, std::span<std::byte> value,
              std::span<std::byte> copies) {
-    if (!told) return write_value(facts, parts_of(position), value);
+    if (!told[position]) return write_value(facts, parts_of(position), value);
     const auto mine = std::span(parts).subspan(position * of_each, of_each);
     for (std::size_t p = 0; p < of_each; ++p) {
       if (stays[position * of_each + p] || mine[p].empty()) continue;
@@ -76,8 +78,7 @@ struct FoundParts {
 
 FoundParts find_parts(const DataSetFacts& facts, const FilledPart& part, Bytes scratch) {
   const std::size_t count = part.plan.size();
-  FoundParts found{.of_each = facts.part_count(),
-                   .told = !part.told_of.empty() && !facts.parts.empty()};
+  FoundParts found{.of_each = facts.part_count()};
   found.keys.resize(count);
   found.parts.resize(count * found.of_each);
   part.plan.unpack(found.of_each, part.bytes, scratch, [&](const FoundSample& sample) {
@@ -85,14 +86,20 @@ FoundParts find_parts(const DataSetFacts& facts, const FilledPart& part, Bytes s
     std::ranges::copy(sample.parts, found.parts.begin() + static_cast<std::ptrdiff_t>(
                                                               sample.position * found.of_each));
   });
-  if (found.told) {
+  found.told.resize(count);
+  if (!part.told_of.empty() && !facts.parts.empty()) {
     for (const Bytes bytes : found.parts) found.stays.push_back(lies_in_any(part.told_of, bytes));
+    for (std::size_t i = 0; i < count; ++i) {
+      // Small ones take less room as they are.
+      const std::uint64_t packed = found.value_bytes(facts, i);
+      found.told[i] = told_parts_bytes(found.of_each) + found.copied_bytes(i) <= packed;
+    }
   }
   found.begins.reserve(count + 1);
   found.begins.push_back(0);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t bytes =
-        found.value_bytes(facts, i) + found.keys[i].size() + found.copied_bytes(i);
+    const std::uint64_t bytes = found.value_bytes(facts, i) + found.keys[i].size() +
+                                (found.told[i] ? found.copied_bytes(i) : 0);
     found.begins.push_back(found.begins.back() + aligned(bytes));
   }
   return found;
