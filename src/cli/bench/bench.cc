@@ -21,10 +21,10 @@ namespace {
 using bench::Compute;
 using bench::ComputeBy;
 using bench::LoadOptions;
-using bench::ReadOptions;
+using bench::ReadBenchOptions;
 using bench::ReadResults;
 
-void run_read(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
+void run_read(const std::shared_ptr<Communicator>& comm, const ReadBenchOptions& options) {
   std::string strategies;
   for (const std::string& word : options.strategies) strategies += word + ",";
   require_agreement(*comm,
@@ -70,7 +70,7 @@ void complete(LoaderOptions& loader) {
   if (any_value && loader.codec == "auto") loader.codec = "bytes";
 }
 
-void add_read_flags(CLI::App& command, ReadOptions& options) {
+void add_read_flags(CLI::App& command, ReadBenchOptions& options) {
   command.add_option("dataset", options.dataset, "Data set: DIR, FILE, or either with #name")
       ->required();
   command.add_option("--strategies", options.strategies,
@@ -99,7 +99,7 @@ void add_read_flags(CLI::App& command, ReadOptions& options) {
 }
 
 void add_read(CLI::App& bench) {
-  auto options = std::make_shared<ReadOptions>();
+  auto options = std::make_shared<ReadBenchOptions>();
   CLI::App* command = bench.add_subcommand(
       "read", "How fast strategies deliver a data set, beside plain reads; run it under mpirun");
   add_read_flags(*command, *options);

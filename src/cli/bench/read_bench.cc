@@ -18,7 +18,7 @@ constexpr std::uint64_t kMostSweepBytes = std::uint64_t{1} << 30;
 
 class ReadBench {
  public:
-  ReadBench(std::shared_ptr<Communicator> comm, const ReadOptions& options)
+  ReadBench(std::shared_ptr<Communicator> comm, const ReadBenchOptions& options)
       : comm_(std::move(comm)), variants_(parse_variants(options.strategies, options.loader)) {
     results_.options = options;
     results_.layout = find_layout(*comm_);
@@ -38,7 +38,7 @@ class ReadBench {
   }
 
  private:
-  const ReadOptions& options() const { return results_.options; }
+  const ReadBenchOptions& options() const { return results_.options; }
 
   void look_at_data() {
     auto database = lmdb::Database::open(options().dataset, Engine::pread);
@@ -179,7 +179,8 @@ class ReadBench {
 
 }  // namespace
 
-ReadResults run_read_bench(const std::shared_ptr<Communicator>& comm, const ReadOptions& options) {
+ReadResults run_read_bench(const std::shared_ptr<Communicator>& comm,
+                           const ReadBenchOptions& options) {
   return ReadBench(comm, options).run();
 }
 

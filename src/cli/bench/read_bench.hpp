@@ -17,7 +17,7 @@
 
 namespace forebay::bench {
 
-struct ReadOptions {
+struct ReadBenchOptions {
   std::string dataset;
   std::vector<std::string> strategies;  ///< see parse_variants; empty: all that can be opened
   int repetitions = 3;
@@ -57,7 +57,7 @@ struct Skipped {
 
 /// Filled alike on all ranks, `block_runs` on rank 0.
 struct ReadResults {
-  ReadOptions options;
+  ReadBenchOptions options;
   DataFacts data;
   Layout layout;
   std::vector<std::string> variants;
@@ -69,7 +69,8 @@ struct ReadResults {
 };
 
 /// Collective. Throws as Loader, and corrupt when variants deliver different data.
-ReadResults run_read_bench(const std::shared_ptr<Communicator>& comm, const ReadOptions& options);
+ReadResults run_read_bench(const std::shared_ptr<Communicator>& comm,
+                           const ReadBenchOptions& options);
 
 // The figures of `forebay bench read`, for programs and for people.
 //

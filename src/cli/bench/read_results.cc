@@ -219,7 +219,7 @@ Json seek_runs_of(const ReadResults& results) {
   return json;
 }
 
-Json options_of(const ReadOptions& options) {
+Json options_of(const ReadBenchOptions& options) {
   return {{"loader", options.loader.to_text()},
           {"repetitions", options.repetitions},
           {"seed", options.seed},
