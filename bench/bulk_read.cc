@@ -48,7 +48,7 @@ struct Run {
 };
 
 /// Pages that everybody who maps them sees: of a file, or of memory.
-class Mapping : private NonCopyable {
+class Mapping : private forebay::NonCopyable {
  public:
   Mapping(std::size_t size, int protection, int flags, int fd = -1) : size_(size) {
     address_ = mmap(nullptr, size, protection, MAP_SHARED | flags, fd, 0);

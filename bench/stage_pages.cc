@@ -53,7 +53,7 @@ double seconds_of(auto&& body) {
 }
 
 /// Memory at a multiple of 2 MiB; shared memory as the stage gets it: a tmpfs file without a name.
-class Memory : private NonCopyable {
+class Memory : private forebay::NonCopyable {
  public:
   Memory(const Kind& kind, std::size_t size) : size_(size), span_(size + kHugePage) {
     base_ = mmap(nullptr, span_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -12,8 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "core/non_copyable.hpp"
-
 namespace forebay::tf {
 
 /// A failure of the library, in words that the operation passes on.
@@ -32,12 +30,14 @@ using RunAll = std::function<void(std::size_t count, const std::function<void(st
 /// A read fetches `count_per_read` neighbours, beginning at a multiple of that in its file. The
 /// block that a call has used last is kept for the next one: elements in their own order are read
 /// once. Thread-safe.
-class Elements : private NonCopyable {
+class Elements {
  public:
   /// Opens all files. Throws ReadError.
   Elements(const std::vector<std::string>& files, std::int64_t element_size,
            std::int64_t count_per_read);
   ~Elements();
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
 
   std::int64_t count() const;
   /// Fills `out` with the `count` elements that `ids` names, in that order. Throws ReadError; for
