@@ -20,8 +20,8 @@ function(forebay_unity target)
   target_compile_options(${target} PRIVATE -Wno-shadow)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The compiler takes sources that are included for headers, whose classes must not have members
-    # of unnamed namespaces; and with so much in sight, GCC 12 sees texts copied behind their end.
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-array-bounds)
+    # of unnamed namespaces.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 

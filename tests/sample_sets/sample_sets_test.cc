@@ -166,8 +166,9 @@ TEST(SampleSets, BatchesDecodeIntoOneArrayAField) {
   const std::span<std::byte> fields[] = {a, d};
   loader.decode(*batch, fields);
   for (std::size_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(text(std::span(a).subspan(i * 14, 14)) + text(std::span(d).subspan(i * 48, 48)),
-              data.record(i).value);
+    std::string both = text(std::span(a).subspan(i * 14, 14));
+    both += text(std::span(d).subspan(i * 48, 48));
+    EXPECT_EQ(both, data.record(i).value);
   }
 }
 

@@ -27,7 +27,8 @@ class Storage : public ::testing::Test {
  protected:
   Storage() {
     for (const char* name : {"none", "pieces"}) {
-      load_storage_plugin(std::string(FOREBAY_TEST_PLUGINS) + "/plugin_" + name + ".so");
+      std::string file = FOREBAY_TEST_PLUGINS "/plugin_";
+      load_storage_plugin(file.append(name).append(".so"));
     }
   }
 
