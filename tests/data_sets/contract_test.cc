@@ -49,6 +49,16 @@ class EveryFormat : public ::testing::TestWithParam<std::string> {
   }
   std::unique_ptr<DataSet> open() const { return open_data_set(set_.path, format_options()); }
 
+  /// Of a loader of the set, in an order.
+  LoaderOptions options_in(const char* order, std::uint64_t batch, std::uint64_t epochs) const {
+    LoaderOptions options = LoaderOptions::parse(order);
+    static_cast<DataOptions&>(options) = set_.options;
+    options.codec = set_.options.codec;
+    options.batch = batch;
+    options.epochs = epochs;
+    return options;
+  }
+
   /// Whether `ids`, in any order, are what they have to be.
   void expect_samples(const Samples& samples, const std::vector<std::uint64_t>& ids) const {
     std::size_t count = 0;
@@ -186,11 +196,7 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
                             "order=shuffled,hold=memory", "order=shuffled,reuse=2"}) {
     for (const int ranks : {1, 2, 3, 4}) {
       SCOPED_TRACE(std::string(order) + ", " + std::to_string(ranks) + " ranks");
-      LoaderOptions options = LoaderOptions::parse(order);
-      static_cast<DataOptions&>(options) = set_.options;
-      options.codec = set_.options.codec;
-      options.batch = 8;
-      options.epochs = 1;
+      LoaderOptions options = options_in(order, 8, 1);
       options.stage_bytes = 64 << 20;
       std::mutex mutex;
       std::multiset<std::uint64_t> seen;
@@ -216,11 +222,7 @@ TEST_P(EveryFormat, IsDeliveredInEveryOrder) {
 TEST_P(EveryFormat, HasTheSameValuesInBatchesThatCameDecoded) {
   for (const char* order : {"coalesce=3", "order=shuffled", "order=grouped,group=6"}) {
     SCOPED_TRACE(order);
-    LoaderOptions options = LoaderOptions::parse(order);
-    static_cast<DataOptions&>(options) = set_.options;
-    options.codec = set_.options.codec;
-    options.batch = 7;
-    options.epochs = 2;
+    LoaderOptions options = options_in(order, 7, 2);
     options.decode = true;
     Loader loader = Loader::open(self_communicator(), set_.path, options);
     std::uint64_t seen = 0;
@@ -243,11 +245,7 @@ TEST_P(EveryFormat, HasTheSameValuesInBatchesThatCameDecoded) {
 TEST_P(EveryFormat, GoesOnAmidAnEpochOnAnotherNumberOfRanks) {
   for (const char* order : {"coalesce=3", "order=shuffled", "order=grouped,group=6"}) {
     SCOPED_TRACE(order);
-    LoaderOptions options = LoaderOptions::parse(order);
-    static_cast<DataOptions&>(options) = set_.options;
-    options.codec = set_.options.codec;
-    options.batch = 6;
-    options.epochs = 1;
+    LoaderOptions options = options_in(order, 6, 1);
     options.stage_bytes = 64 << 20;
     std::mutex mutex;
     std::multiset<std::uint64_t> seen;
