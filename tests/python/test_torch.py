@@ -297,7 +297,7 @@ try:
     ft.broadcast_parameters([*model[0].named_parameters(), *model[2].named_parameters()])
 except ValueError as error:
     print("told:", error, flush=True)
-print("after", ft.broadcast_object(rank, 0), flush=True)
+print(f"after {ft.broadcast_object(rank, 0)}\\n", end="", flush=True)  # one write: ranks share a pipe
 """
     out = run_ranks(2, script(text)).stdout
     assert out.count("two of the parameters are called weight") == 2
