@@ -297,7 +297,8 @@ try:
     ft.broadcast_parameters([*model[0].named_parameters(), *model[2].named_parameters()])
 except ValueError as error:
     print("told:", error, flush=True)
-print(f"after {ft.broadcast_object(rank, 0)}\\n", end="", flush=True)  # one write: ranks share a pipe
+# One write: the ranks share a pipe.
+print(f"after {ft.broadcast_object(rank, 0)}\\n", end="", flush=True)
 """
     out = run_ranks(2, script(text)).stdout
     assert out.count("two of the parameters are called weight") == 2
