@@ -100,8 +100,9 @@ function(forebay_test_headers target)
 endfunction()
 
 # forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.
-# LABEL lets a preset pick what it can run (unit, threads, mpi); programs labelled `threads`
-# are also built by the target thread_tests, and all by local_tests.
+# LABEL lets a preset pick what it can run (unit, threads, torch); programs labelled `threads`
+# are also built by the target thread_tests, and all by local_tests. Without FOREBAY_ROOM_TESTS only
+# those that need torch, which no sanitizer sees, are built with everything else and run.
 function(forebay_test name)
   cmake_parse_arguments(TEST "" "LABEL" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cc)
@@ -121,5 +122,9 @@ function(forebay_test name)
     add_dependencies(thread_tests ${target})
   endif()
   add_dependencies(local_tests ${target})
-  forebay_test_cases(${target} ${name} ${TEST_LABEL})
+  if(FOREBAY_ROOM_TESTS OR TEST_LABEL STREQUAL torch)
+    forebay_test_cases(${target} ${name} ${TEST_LABEL})
+  else()
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endfunction()

@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
-# The tests that every change must pass: `make test`. Some 30 minutes on 2 cores from nothing.
+# The tests that every change must pass: `make test`. Some 20 minutes on 2 cores from nothing, most of
+# them compilation: so each test runs where it proves most. Those of single rooms run under the address
+# sanitizer and, where threads of one process meet, under the thread sanitizer; what needs ranks on both
+# MPIs; commands and packages as they are shipped. `make test-full` runs all of them everywhere.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/stages.sh
 . scripts/stages.sh
 
 # prepare PRESET [cmake option...]: from nothing, most of the time would go into headers and starts of
-# processes, so sources are compiled in groups, without what only a debugger reads, and a test program
-# is one case. A folder that somebody works in keeps its way to compile; `make test-full` compiles and
-# runs everything by itself.
+# processes, so sources are compiled in groups, without what only a debugger reads, under sanitizers
+# without optimization, and a test program is one case. A folder that somebody works in keeps its way to
+# compile, and its tests; `make test-full` compiles and runs everything by itself.
 prepare() {
   local quickly=()
   if [ ! -e "build/$1/CMakeCache.txt" ]; then
-    quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG")
+    quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG"
+             -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DFOREBAY_ROOM_TESTS="${room_tests:-ON}")
   fi
   configure "$@" "${quickly[@]}" -DFOREBAY_TEST_PROGRAMS=ON
 }
@@ -27,7 +31,7 @@ run_tests() {
 }
 
 release() {
-  prepare release
+  room_tests=OFF prepare release
   build release
   run_tests release
 }
@@ -41,9 +45,10 @@ mpich() {
   run_tests release-mpich
 }
 
-# With the fuzz targets, which want the same library, and what the Python package does with memory.
+# With the fuzz targets, which want the same library and start from sound files, and what the Python
+# package does with memory.
 asan() {
-  prepare asan -DFOREBAY_FUZZ=ON
+  prepare asan -DFOREBAY_FUZZ=ON -DFOREBAY_FUZZ_SECONDS=2
   build asan local_tests fuzz_targets
   run_tests asan mpi
   scripts/python-asan.sh

@@ -7,7 +7,6 @@
 
 #include "bench/command/sync_bench.hpp"
 #include "core/number_text.hpp"
-#include "forebay/mpi.hpp"
 #include "measure/comparison.hpp"
 #include "program/output.hpp"
 #include "sync/gradient_sum.hpp"
@@ -233,9 +232,7 @@ Table::value_type table_row(const Json& row) {
 }  // namespace
 
 Json to_json(const SyncResults& results) {
-  Json json{{"bench", "sync"}, {"date", today()}, {"mpi", mpi_thread_level()}};
-  json["ranks"] = results.layout.node_of_rank.size();
-  json["nodes"] = results.layout.nodes;
+  Json json = heading_of("sync", results.layout);
   json["options"] = options_of(results.options);
   json["nets"] = Json::array();
   json["summary"] = Json::array();

@@ -53,9 +53,6 @@ using Table = std::vector<std::vector<std::string>>;
 /// Columns as wide as their widest cell; the first to the left, the others to the right.
 std::string to_text(const Table& table);
 
-/// The date that results are stored with: "2026-03-07", universal time.
-std::string today();
-
 /// To the file at `json_path` if there is one, and as `text` unless standard output ("-") has the
 /// JSON. Throws io.
 void write_results(const nlohmann::ordered_json& json, const std::string& text,

@@ -7,12 +7,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
+#include "forebay/mpi.hpp"
 #include "forebay/storage.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"
@@ -48,6 +51,17 @@ Layout find_layout(Communicator& comm) {
   layout.node_of_rank = std::move(nodes.node);
   layout.nodes = nodes.count;
   return layout;
+}
+
+nlohmann::ordered_json heading_of(std::string_view bench, const Layout& layout) {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 16> date{};
+  std::strftime(date.data(), date.size(), "%Y-%m-%d", std::gmtime(&now));
+  return {{"bench", bench},
+          {"date", date.data()},
+          {"mpi", mpi_thread_level()},
+          {"ranks", layout.node_of_rank.size()},
+          {"nodes", layout.nodes}};
 }
 
 std::vector<std::string> files_of(const std::string& dataset) {

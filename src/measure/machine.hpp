@@ -10,7 +10,9 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "forebay/communicator.hpp"
@@ -27,6 +29,10 @@ struct Layout {
 
 /// Collective.
 Layout find_layout(Communicator& comm);
+
+/// What stored results begin with: the benchmark's name, the date ("2026-03-07", universal time),
+/// how MPI was started, ranks and nodes.
+nlohmann::ordered_json heading_of(std::string_view bench, const Layout& layout);
 
 /// Those that hold the samples of `dataset`, whatever its format. Throws as opening it does.
 std::vector<std::string> files_of(const std::string& dataset);

@@ -10,7 +10,6 @@
 #include "core/clock.hpp"
 #include "core/number_text.hpp"
 #include "forebay/loader.hpp"
-#include "forebay/mpi.hpp"
 #include "program/output.hpp"
 
 namespace forebay::bench {
@@ -170,9 +169,7 @@ Json options_of(const LoadOptions& options) {
 }  // namespace
 
 Json to_json(const LoadResults& results) {
-  Json json{{"bench", "load"}, {"date", today()}, {"mpi", mpi_thread_level()}};
-  json["ranks"] = results.layout.node_of_rank.size();
-  json["nodes"] = results.layout.nodes;
+  Json json = heading_of("load", results.layout);
   json["options"] = options_of(results.options);
   json["data_set"] = {{"path", results.options.dataset}, {"entries", results.entries}};
   json["summary"] = Json::array();

@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "forebay/mpi.hpp"
 #include "forebay/statistics.hpp"
 #include "measure/comparison.hpp"
 
@@ -230,9 +229,7 @@ Json options_of(const ReadBenchOptions& options) {
 }  // namespace
 
 Json to_json(const ReadResults& results) {
-  Json json{{"bench", "read"}, {"date", today()}, {"mpi", mpi_thread_level()}};
-  json["ranks"] = results.layout.node_of_rank.size();
-  json["nodes"] = results.layout.nodes;
+  Json json = heading_of("read", results.layout);
   json["options"] = options_of(results.options);
   json["data_set"] = {{"path", results.options.dataset},
                       {"entries", results.data.entries},
