@@ -80,6 +80,8 @@ class FileBytes {
   /// The bytes of [offset, offset + length), which lie inside one extent of a plan.
   virtual std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
                                         std::uint64_t length) const = 0;
+  /// Whether they are the files' own, mapped: what was found sound stays so while the files do.
+  virtual bool are_mapped() const { return false; }
 
  protected:
   ~FileBytes() = default;

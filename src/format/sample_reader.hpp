@@ -61,6 +61,7 @@ class MappedFileBytes final : public FileBytes {
   /// Throws IndexMismatch behind the end of the file.
   std::span<const std::byte> at(std::uint32_t file, std::uint64_t offset,
                                 std::uint64_t length) const override;
+  bool are_mapped() const override { return true; }
 
  private:
   std::vector<std::span<const std::byte>> maps_;

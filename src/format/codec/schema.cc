@@ -106,13 +106,12 @@ ElementType parse_element_type(std::string_view text) {
 std::uint64_t Field::elements() const {
   std::uint64_t product = 1;
   for (const std::uint64_t size : shape) {
-    if (size != 0 && product > kMaxElements / size) {
+    if (__builtin_mul_overflow(product, size, &product) || product > kMaxElements) {
       throw Error(
           ErrorKind::usage,
           fmt::format("field '{}' has more than 2^56 elements: {}", name, fmt::join(shape, "x")),
           "declare the shape of one sample");
     }
-    product *= size;
   }
   return product;
 }

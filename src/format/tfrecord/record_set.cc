@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "forebay/error.hpp"
 
@@ -19,18 +20,26 @@ constexpr std::size_t kMostParts = 64;
 constexpr std::string_view kLengths = ".lengths";
 constexpr std::string_view kAnyLength = "[]";
 
-/// Brings the first `most` bytes into the caches before they are used: where values lie apart, a
-/// processor does not know the next one by itself, and stops at each page. Costs little, and reads
-/// nothing that could fault.
-void fetch(std::span<const std::byte> bytes, std::size_t most = 4096) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t end = std::min(bytes.size(), most);
+/// Brings a record into the caches before it is used: where records lie apart, a processor does not
+/// know the next one by itself, and stops at each page. `whole`: not only its ends, with what tells
+/// where features are. Costs little, and reads nothing that could fault.
+void fetch(std::span<const std::byte> bytes, bool whole) {
+  constexpr std::size_t kLine = 64, kMost = 4096;
+  const std::size_t end = std::min(bytes.size(), whole ? kMost : 2 * kLine);
   for (std::size_t at = 0; at < end; at += kLine) __builtin_prefetch(bytes.data() + at);
+  for (const std::size_t back : {std::min(bytes.size(), kLine), std::size_t{1}}) {
+    __builtin_prefetch(bytes.data() + bytes.size() - back);
+  }
 }
 
-/// The data of `stored`, a whole record. Throws corrupt.
+/// Of `stored`, a whole record.
+std::span<const std::byte> data_of(std::span<const std::byte> stored) {
+  return stored.subspan(kHeader, stored.size() - kAround);
+}
+
+/// The same. Throws corrupt.
 std::span<const std::byte> checked_data(std::span<const std::byte> stored) {
-  const auto data = stored.subspan(kHeader, stored.size() - kAround);
+  const auto data = data_of(stored);
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, stored.data() + kHeader + data.size(), sizeof checksum);
   if (masked_crc32c(data) == checksum) return data;
@@ -129,7 +138,9 @@ class Look {
 
 RecordSet::RecordSet(std::string path, DataFiles files, RecordIndex index,
                      std::span<const FieldChoice> choices)
-    : DataSet(std::move(path), "tfrecord", std::move(files)), index_(std::move(index)) {
+    : DataSet(std::move(path), "tfrecord", std::move(files)),
+      index_(std::move(index)),
+      checked_(index_.begins.size() / 64 + 1) {
   facts_.entries = index_.begins.size();
   for (std::size_t f = 1; f < index_.first.size(); ++f) {
     facts_.of_files.push_back(index_.first[f] - index_.first[f - 1]);
@@ -250,6 +261,7 @@ class RecordPlan final : public Plan {
   RecordPlan(const RecordSet& data, std::vector<std::uint64_t> ids)
       : Plan(ids.size()), data_(data), ids_(std::move(ids)) {
     std::uint64_t unit = 0;
+    records_.reserve(ids_.size());
     for (std::size_t at = 0; at < ids_.size(); ++at) {
       records_.push_back(data_.extent(ids_[at]));
       unit += records_.back().length;
@@ -257,8 +269,6 @@ class RecordPlan final : public Plan {
       unit_ends_.push_back(at + 1);
       unit = 0;
     }
-    extents_ = records_;
-    join(extents_);
     memory_.resize(unit_ends_.size());
     pieces_.resize(ids_.size() * (data_.features_.empty() ? 0 : data_.facts().part_count()));
   }
@@ -268,14 +278,19 @@ class RecordPlan final : public Plan {
   void decode(std::size_t unit, const FileBytes& bytes, std::span<std::byte>,
               DecodeSpace&) const override {
     memory_[unit].clear();
-    const std::size_t end = unit_ends_[unit];
-    std::size_t at = unit == 0 ? 0 : unit_ends_[unit - 1];
-    std::span<const std::byte> next = stored(at, bytes);
-    for (; at < end; ++at) {
-      const auto record = next;
-      if (at + 1 < end) fetch(next = stored(at + 1, bytes));
+    const bool mapped = bytes.are_mapped();
+    const auto is_sound = [&](std::size_t at) { return mapped && data_.is_checked(ids_[at]); };
+    std::array<std::span<const std::byte>, kFetchedAhead> ahead;
+    std::size_t fetched = unit == 0 ? 0 : unit_ends_[unit - 1];
+    for (std::size_t at = fetched; at < unit_ends_[unit]; ++at) {
+      for (; fetched < std::min(at + kFetchedAhead, unit_ends_[unit]); ++fetched) {
+        fetch(ahead[fetched % kFetchedAhead] = stored(fetched, bytes), !is_sound(fetched));
+      }
+      const auto record = ahead[at % kFetchedAhead];
       with_place(at, [&] {
-        const auto data = checked_data(record);
+        const bool sound = is_sound(at);
+        const auto data = sound ? data_of(record) : checked_data(record);
+        if (mapped && !sound) data_.set_checked(ids_[at]);
         if (!data_.features_.empty()) take_apart(at, unit, data);
       });
     }
@@ -298,6 +313,16 @@ class RecordPlan final : public Plan {
   // Enough for a thread to be worth waking.
   static constexpr std::uint64_t kUnitBytes = std::uint64_t{256} << 10;
   static constexpr std::size_t kInRecord = SIZE_MAX;
+  // Records whose bytes are on their way while those before are used.
+  static constexpr std::size_t kFetchedAhead = 4;
+
+  // Whoever uses the files where they are mapped does not need them.
+  void find_extents() const override {
+    std::call_once(extents_found_, [this] {
+      extents_ = records_;
+      join(extents_);
+    });
+  }
 
   template <typename Work>
   void with_place(std::size_t position, Work&& work) const {
@@ -387,6 +412,7 @@ class RecordPlan final : public Plan {
   }
 
   const RecordSet& data_;
+  mutable std::once_flag extents_found_;
   std::vector<std::uint64_t> ids_;
   std::vector<FileExtent> records_;
   std::vector<std::size_t> unit_ends_;  // positions

@@ -2,11 +2,14 @@
 //
 //   length, 8 bytes | masked CRC-32C of it, 4 | data | masked CRC-32C of them, 4
 //
-// One walk over the lengths finds the records. Where they are tf.train.Examples, parts of a sample
+// One walk over the lengths finds the records. The checksum of data is looked at whenever they are
+// read, but where they are used in the page cache once, at their first use since open: summing them
+// costs more than all else there. Where records are tf.train.Examples, parts of a sample
 // are features: texts, singles and integers of 64 bits as arrays have them. Which features there
 // are tell some records, and each that is read has to agree. Other records are samples as they are.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -92,10 +95,17 @@ class RecordSet final : public DataSet {
   friend class Look;
 
   FileExtent extent(std::uint64_t id) const;
+  bool is_checked(std::uint64_t id) const {
+    return (checked_[id / 64].load(std::memory_order_relaxed) >> id % 64 & 1) != 0;
+  }
+  void set_checked(std::uint64_t id) const {
+    checked_[id / 64].fetch_or(std::uint64_t{1} << id % 64, std::memory_order_relaxed);
+  }
   void add_part(const FieldChoice& choice, const class Look& look);
   void tell_sizes(double growth);
 
   RecordIndex index_;
+  mutable std::vector<std::atomic<std::uint64_t>> checked_;  ///< a bit a record
   std::vector<WantedFeature> features_;  ///< empty: records are samples as they are
 };
 

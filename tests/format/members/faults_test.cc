@@ -146,6 +146,33 @@ TEST_F(Records, OneThatIsNoExampleAmongExamplesIsRefused) {
   EXPECT_EQ(values(*open_data_set(file("others.tfrecord", others), {})).at(6), "no example");
 }
 
+TEST_F(Records, ADamagedOneIsRefusedWheneverItIsReadAndWhereMappedOnceFoundSoundNotSummedAgain) {
+  std::string bytes;
+  for (int i = 0; i < 10; ++i) {
+    bytes += example(feature("t", 1, wire_bytes(1, "text " + std::to_string(i))));
+  }
+  const auto data = open_data_set(file("r.tfrecord", bytes), {});
+  const auto copy = [&](const Plan&, auto reads, auto memory) {
+    for (const PlacedExtent& read : reads) {
+      std::memcpy(&memory[read.place], &bytes[read.extent.offset], read.extent.length);
+    }
+  };
+  auto mapped = SampleReader::in_place(*data, {std::as_bytes(std::span(bytes))});
+  auto read = SampleReader::by(*data, copy);
+  const std::vector<std::uint64_t> sound{2, 4}, all{2, 4, 6};
+  mapped.read(sound);
+  for (const char* text : {"text 4", "text 6"}) bytes[bytes.find(text)] = 'n';
+  mapped.read(sound);
+  EXPECT_EQ(text(mapped.part(1, 0)), "next 4");
+  for (const auto& [reader, ids, sample] :
+       {std::tuple(&mapped, &all, "sample 6"), std::tuple(&read, &sound, "sample 4")}) {
+    for (int time = 0; time < 2; ++time) {
+      EXPECT_THAT(error_from([&] { reader->read(*ids); }).what(),
+                  AllOf(HasSubstr("r.tfrecord"), HasSubstr(sample), HasSubstr("their checksum")));
+    }
+  }
+}
+
 TEST_F(Records, ListsInSeveralPiecesAreOne) {
   const std::string two_lists = wire_bytes(
       1, wire_bytes(1, "ids") +
