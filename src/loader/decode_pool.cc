@@ -14,8 +14,10 @@ namespace {
 // Long enough that handing it out costs nothing beside copying so much.
 constexpr std::size_t kChunkBytes = 64 << 10;
 
-// Values whose ends are fetched while those before are decoded.
-constexpr std::size_t kFetchedAhead = 3;
+// Values whose ends are fetched while those before are decoded: some at a time, since to find out
+// where pages are takes longest, and can be done of several at once. Of as many behind them the
+// first bytes, which may tell where their parts are.
+constexpr std::size_t kFetched = 4;
 
 std::string key_text(const Sample& sample) {
   return printable_key({reinterpret_cast<const char*>(sample.key.data()), sample.key.size()});
@@ -70,12 +72,19 @@ std::vector<DecodePool::Chunk> DecodePool::chunks_of(std::size_t samples) const 
 void DecodePool::decode_chunk(const Delivery& delivery, const DecodedArrays& arrays, Chunk& chunk) {
   const std::int64_t begin = now_ns();
   std::vector<std::span<std::byte>> fields(schema_->fields.size());
-  const std::size_t fetched = std::min(chunk.first + kFetchedAhead, chunk.end);
-  for (std::size_t i = chunk.first; i < fetched; ++i) fetch_ends(delivery.samples[i].value);
+  const auto fetch = [&](std::size_t first) {
+    for (std::size_t i = first; i < std::min(first + kFetched, chunk.end); ++i) {
+      if (i + kFetched < chunk.end) {
+        __builtin_prefetch(delivery.samples[i + kFetched].value.data());
+      }
+      fetch_ends(delivery.samples[i].value);
+    }
+  };
+  fetch(chunk.first);
   for (std::size_t i = chunk.first; i < chunk.end && !stopping_; ++i) {
     for (std::size_t f = 0; f < fields.size(); ++f) fields[f] = arrays.of_sample(f, i);
     const Sample& sample = delivery.samples[i];
-    if (i + kFetchedAhead < chunk.end) fetch_ends(delivery.samples[i + kFetchedAhead].value);
+    if ((i - chunk.first) % kFetched == 0) fetch(i + kFetched);
     try {
       decode_sample(*codec_, sample, fields);
     } catch (const Error& error) {

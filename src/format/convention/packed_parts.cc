@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x53504246;  // "FBPS"
 constexpr std::size_t kAlignment = 8;
+constexpr std::uint64_t kLine = 64;  // of a cache
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -132,7 +133,7 @@ void fetch_ends(std::span<const std::byte> value) noexcept {
     std::memcpy(&one, value.data() + at, sizeof one);
     const auto* const begin = reinterpret_cast<const std::byte*>(one.address);
     __builtin_prefetch(begin);
-    if (one.length > 0) __builtin_prefetch(begin + one.length - 1);
+    if (one.length > kLine) __builtin_prefetch(begin + one.length - 1);
   }
 }
 
