@@ -29,15 +29,21 @@ void ByteWriter::block(std::span<const std::byte> bytes) {
 }
 
 std::uint64_t ByteReader::long_varint() {
+  constexpr std::size_t kMost = 10;
   std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64; shift += 7) {
-    const auto byte = std::to_integer<std::uint64_t>(raw(1)[0]);
-    if (shift == 63 && byte > 1) break;
-    value |= (byte & 127) << shift;
-    if (byte < 128) return value;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    if (i == rest_.size()) end_early();
+    const auto byte = std::to_integer<std::uint64_t>(rest_[i]);
+    if (i + 1 == kMost && byte > 1) break;
+    value |= (byte & 127) << 7 * i;
+    if (byte >= 128) continue;
+    rest_ = rest_.subspan(i + 1);
+    return value;
   }
   refuse("a number has more than 64 bits");
 }
+
+void ByteReader::end_early() { refuse("it ends too early"); }
 
 std::uint64_t ByteReader::varint(std::uint64_t most) {
   const std::uint64_t value = varint();
@@ -46,13 +52,6 @@ std::uint64_t ByteReader::varint(std::uint64_t most) {
                 fmt::format("a number of {} where at most {} is possible", value, most));
   }
   return value;
-}
-
-std::span<const std::byte> ByteReader::raw(std::uint64_t size) {
-  if (size > rest_.size()) refuse("it ends too early");
-  const auto bytes = rest_.first(size);
-  rest_ = rest_.subspan(size);
-  return bytes;
 }
 
 void ByteReader::end() const {

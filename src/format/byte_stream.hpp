@@ -85,7 +85,12 @@ class ByteReader {
     const std::uint64_t folded = varint();
     return (folded >> 1) ^ (~(folded & 1) + 1);
   }
-  std::span<const std::byte> raw(std::uint64_t size);
+  std::span<const std::byte> raw(std::uint64_t size) {
+    if (size > rest_.size()) end_early();
+    const auto bytes = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return bytes;
+  }
   std::span<const std::byte> block() { return raw(varint()); }
   std::span<const std::byte> rest() const { return rest_; }
   /// Throws unless everything was read.
@@ -93,6 +98,7 @@ class ByteReader {
 
  private:
   std::uint64_t long_varint();
+  [[noreturn]] static void end_early();
 
   std::span<const std::byte> rest_;
 };
