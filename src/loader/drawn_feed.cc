@@ -37,7 +37,8 @@ class DrawnFeed final : public Feed {
  private:
   std::uint64_t buffer_of(std::uint64_t draw, std::uint64_t from) const;
   void begin_buffer(std::uint64_t number, Delivery& delivery);
-  Sample sample_at(std::uint64_t number, const DrawBuffer& buffer, std::uint64_t draw) const;
+  Sample sample_at(std::uint64_t number, const DrawBuffer& buffer, std::uint64_t draw,
+                   const Draw& drawn) const;
 
   FeedSite site_;
   int rank_;
@@ -71,13 +72,15 @@ Delivery DrawnFeed::take(const BatchPass& pass) {
   const std::uint64_t end = share.first + share.count;
   Delivery delivery{.samples = {}, .from = number_, .copies = {}};
   delivery.samples.reserve(share.count);
+  std::vector<Draw> drawn(share.count);
+  run_.order().draws(rank_, share.first, drawn);
   for (std::uint64_t draw = share.first; draw < end;) {
     const std::uint64_t number = buffer_of(draw, number_);
     begin_buffer(number, delivery);
     const auto buffer = list_->at(number);
     const std::uint64_t buffer_end = buffer->first + buffer->count;
     for (; draw < std::min(end, buffer_end); ++draw) {
-      delivery.samples.push_back(sample_at(number, *buffer, draw));
+      delivery.samples.push_back(sample_at(number, *buffer, draw, drawn[draw - share.first]));
       delivery.samples.back().position = draw - share.first;
     }
     // At the end of an epoch nothing is drawn any more from what is left.
@@ -105,9 +108,9 @@ void DrawnFeed::begin_buffer(std::uint64_t number, Delivery& delivery) {
   }
 }
 
-Sample DrawnFeed::sample_at(std::uint64_t number, const DrawBuffer& buffer,
-                            std::uint64_t draw) const {
-  Sample sample = run_.sample_of(run_.order().draw(rank_, draw));
+Sample DrawnFeed::sample_at(std::uint64_t number, const DrawBuffer& buffer, std::uint64_t draw,
+                            const Draw& drawn) const {
+  Sample sample = run_.sample_of(drawn);
   const Place place = run_.order().place(rank_, draw);
   const StageEntry& entry =
       site_.stage->entry_of(number, place.slot - buffer.first_slot, sample.id);

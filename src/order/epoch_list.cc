@@ -1,6 +1,7 @@
 #include "order/epoch_list.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/mix.hpp"
 
@@ -12,6 +13,24 @@ Deal EpochList::deal(int ranks, std::uint64_t batch) const {
 
 void EpochList::samples(std::uint64_t first, std::span<std::uint64_t> to) const {
   for (std::uint64_t& sample : to) sample = this->sample(first++);
+}
+
+void EpochList::draws(const DealtEpoch& dealt, int rank, std::uint64_t first,
+                      std::span<Draw> to) const {
+  const std::uint64_t own = dealt.own(rank);
+  std::array<std::uint64_t, 256> memory;
+  while (!to.empty()) {
+    const std::uint64_t row = dealt.in_a_row(rank, first);
+    const std::uint64_t position = dealt.position(rank, first);
+    const std::size_t count = std::min<std::uint64_t>({row, to.size(), memory.size()});
+    const auto samples = std::span(memory).first(count);
+    this->samples(position, samples);
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = {.sample = samples[i], .position = position + i, .repeat = first + i >= own};
+    }
+    first += count;
+    to = to.subspan(count);
+  }
 }
 
 std::optional<Buffer> EpochList::first_buffer(const DealtEpoch& dealt, int rank,
@@ -30,8 +49,9 @@ std::optional<Buffer> EpochList::next_buffer(const DealtEpoch& dealt, int rank,
 
 Buffer EpochList::load_singly(const DealtEpoch& dealt, int rank, const Run& draws) const {
   Buffer buffer{.loads = {}, .first = draws.first, .count = draws.count};
-  for (std::uint64_t draw = draws.first; draw < draws.first + draws.count; ++draw) {
-    const std::uint64_t sample = this->sample(dealt.position(rank, draw));
+  std::vector<Draw> drawn(draws.count);
+  this->draws(dealt, rank, draws.first, drawn);
+  for (const auto& [sample, position, repeat] : drawn) {
     Run* last = buffer.loads.empty() ? nullptr : &buffer.loads.back();
     if (last != nullptr && last->first + last->count == sample) {
       ++last->count;

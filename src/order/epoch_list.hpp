@@ -26,6 +26,8 @@ class EpochList {
   virtual std::uint64_t pass_of(std::uint64_t position) const = 0;
   /// The samples at the positions from `first` on, one for each place of `to`.
   virtual void samples(std::uint64_t first, std::span<std::uint64_t> to) const;
+  /// The draws of `rank` from `first` on, one for each place of `to`.
+  void draws(const DealtEpoch& dealt, int rank, std::uint64_t first, std::span<Draw> to) const;
   /// For those who begin the epoch.
   virtual Deal deal(int ranks, std::uint64_t batch) const;
 

@@ -1,7 +1,6 @@
 #include "forebay/epoch_order.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/mix.hpp"
@@ -89,20 +88,7 @@ Draw EpochOrder::draw(int rank, std::uint64_t draw) const {
 }
 
 void EpochOrder::draws(int rank, std::uint64_t first, std::span<Draw> to) const {
-  const std::uint64_t own = parts_->dealt.own(rank);
-  std::array<std::uint64_t, 256> memory;
-  while (!to.empty()) {
-    const std::uint64_t row = parts_->dealt.in_a_row(rank, first);
-    const std::uint64_t position = parts_->dealt.position(rank, first);
-    const std::size_t count = std::min<std::uint64_t>({row, to.size(), memory.size()});
-    const auto samples = std::span(memory).first(count);
-    parts_->list->samples(position, samples);
-    for (std::size_t i = 0; i < count; ++i) {
-      to[i] = {.sample = samples[i], .position = position + i, .repeat = first + i >= own};
-    }
-    first += count;
-    to = to.subspan(count);
-  }
+  parts_->list->draws(parts_->dealt, rank, first, to);
 }
 
 std::optional<Buffer> EpochOrder::first_buffer(int rank, std::uint64_t iteration) const {

@@ -68,9 +68,25 @@ class GroupedList final : public EpochList {
     return units_.samples(from.slot).first + from.offset;
   }
 
+  void samples(std::uint64_t first, std::span<std::uint64_t> to) const override {
+    while (!to.empty()) {
+      const Pass pass = pass_at(first);
+      const auto part = to.first(std::min<std::uint64_t>(to.size(), pass.size - pass.offset));
+      if (pass.number > 0 && across_ranks()) {
+        EpochList::samples(first, part);
+      } else {
+        order_of(pass).images(pass.offset, part);
+        const std::uint64_t begin = units_.samples(pass.slot).first;
+        for (std::uint64_t& sample : part) sample += begin;
+      }
+      first += part.size();
+      to = to.subspan(part.size());
+    }
+  }
+
   std::uint64_t pass_of(std::uint64_t position) const override {
-    const std::uint64_t slot = units_.slot_at(position / reuse_);
-    return slot * reuse_ + (position - reuse_ * units_.begin(slot)) / units_.size(slot);
+    const Pass pass = pass_at(position);
+    return pass.slot * reuse_ + pass.number;
   }
 
   Deal deal(int ranks, std::uint64_t batch) const override {
@@ -137,23 +153,38 @@ class GroupedList final : public EpochList {
     std::uint64_t turn;
   };
 
-  Origin origin(std::uint64_t position) const {
-    const std::uint64_t slot = units_.slot_at(position / reuse_);
-    const std::uint64_t size = units_.size(slot);
+  /// Where a position is: in pass `number` of the unit of a slot, which has `size` samples.
+  struct Pass {
+    std::uint64_t slot;
+    std::uint64_t size;
+    std::uint64_t number;
+    std::uint64_t offset;
+  };
+
+  Pass pass_at(std::uint64_t position) const {
+    const std::uint64_t slot = units_.slot_at(position / reuse_), size = units_.size(slot);
     const std::uint64_t place = position - reuse_ * units_.begin(slot);
-    const std::uint64_t pass = place / size, offset = place % size;
-    if (pass > 0 && across_ranks()) {
-      const int rank = rank_of(slot);
-      const std::uint64_t turn = slot - first_slot(rank);
+    return {.slot = slot, .size = size, .number = place / size, .offset = place % size};
+  }
+
+  /// Of one that stays within a process.
+  Permutation order_of(const Pass& pass) const {
+    return {pass.size, mix_key({unit_key_, units_.unit(pass.slot), pass.number})};
+  }
+
+  Origin origin(std::uint64_t position) const {
+    const Pass pass = pass_at(position);
+    if (pass.number > 0 && across_ranks()) {
+      const int rank = rank_of(pass.slot);
+      const std::uint64_t turn = pass.slot - first_slot(rank);
       if (turn < pooled_turns()) {
         const bool all = scope_ == ReuseScope::global;
         const int first = all ? 0 : rank / ranks_per_node_ * ranks_per_node_;
         const int end = all ? ranks_ : std::min(first + ranks_per_node_, ranks_);
-        return recombined({first, end, turn}, slot, offset, pass);
+        return recombined({first, end, turn}, pass.slot, pass.offset, pass.number);
       }
     }
-    const Permutation order(size, mix_key({unit_key_, units_.unit(slot), pass}));
-    return {slot, order(offset)};
+    return {pass.slot, order_of(pass)(pass.offset)};
   }
 
   /// What the permuted `pool` has at the place of `offset` in `slot`.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,10 @@ class UnitOrder {
   /// As opposed to all in order, so that positions are samples.
   bool permuted() const { return order_.has_value(); }
   std::uint64_t unit(std::uint64_t slot) const { return order_ ? (*order_)(slot) : slot; }
+  /// Of the slots from `first` on, where they are permuted.
+  void units_from(std::uint64_t first, std::span<std::uint64_t> to) const {
+    order_->images(first, to);
+  }
   Run samples(std::uint64_t slot) const { return cut_.samples(unit(slot)); }
   /// The first position of `slot`, which may be units(): then all samples.
   std::uint64_t begin(std::uint64_t slot) const;

@@ -103,6 +103,11 @@ class ShuffledList final : public WindowList {
                Permutation(kept_together(options).units(),
                            order_key(OrderKey::units, options.seed, epoch))) {}
 
+  void samples(std::uint64_t first, std::span<std::uint64_t> to) const override {
+    const bool units_are_samples = size() == units_.units();  // each delivered once
+    units_are_samples ? units_.units_from(first, to) : EpochList::samples(first, to);
+  }
+
  private:
   std::uint64_t plain(std::uint64_t position) const override {
     const std::uint64_t slot = units_.slot_at(position);
