@@ -50,7 +50,8 @@ class Digest {
 }  // namespace
 
 void join(std::vector<FileExtent>& extents) {
-  std::ranges::sort(extents, {}, [](const FileExtent& e) { return std::tuple(e.file, e.offset); });
+  const auto place = [](const FileExtent& e) { return std::tuple(e.file, e.offset); };
+  if (!std::ranges::is_sorted(extents, {}, place)) std::ranges::sort(extents, {}, place);
   std::size_t kept = 0;
   for (const FileExtent& extent : extents) {
     FileExtent* last = kept == 0 ? nullptr : &extents[kept - 1];

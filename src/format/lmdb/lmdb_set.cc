@@ -68,10 +68,19 @@ void RecordPlan::find_extents() const {
   const std::scoped_lock lock(index_->mutex);
   if (found_) return;
   extents_.clear();
+  named_ = 0;
+  FileExtent leaf;
   for (const PlannedRun& run : runs_) {
+    const std::size_t begin = extents_.size();
     index_->index->extents(run.ids.first, run.ids.count, extents_);
+    named_ += extents_.size() - begin;
+    // In order of ids, one run often begins on the leaf of the one before: once is enough then, and
+    // leaves nothing to sort where records were written in order.
+    const auto first = extents_.begin() + static_cast<std::ptrdiff_t>(begin);
+    const bool again = begin > 0 && first != extents_.end() && *first == leaf;
+    for (auto at = first; at != extents_.end(); ++at) leaf = at->common ? *at : leaf;
+    if (again) extents_.erase(first);
   }
-  named_ = extents_.size();
   sort(extents_);
   found_ = true;
 }
