@@ -1,6 +1,7 @@
 #include "format/lmdb/lmdb_set.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -76,10 +77,11 @@ void RecordPlan::find_extents() const {
     named_ += extents_.size() - begin;
     // In order of ids, one run often begins on the leaf of the one before: once is enough then, and
     // leaves nothing to sort where records were written in order.
-    const auto first = extents_.begin() + static_cast<std::ptrdiff_t>(begin);
-    const bool again = begin > 0 && first != extents_.end() && *first == leaf;
-    for (auto at = first; at != extents_.end(); ++at) leaf = at->common ? *at : leaf;
-    if (again) extents_.erase(first);
+    const auto mine = std::span(extents_).subspan(begin);
+    const bool again = !mine.empty() && mine.front() == leaf;
+    const auto last = std::find_if(mine.rbegin(), mine.rend(), std::mem_fn(&FileExtent::common));
+    if (last != mine.rend()) leaf = *last;
+    if (again) extents_.erase(extents_.begin() + static_cast<std::ptrdiff_t>(begin));
   }
   sort(extents_);
   found_ = true;
