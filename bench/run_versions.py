@@ -5,11 +5,13 @@
 
 A case is a format, an order, warm or cold. Each round runs both builds, the first of them changing
 from round to round; a case's ratio is the median of the rounds' (above 1: the later build is
-faster). Needs NumPy, h5py and lmdb, and root for cold cases.
+faster), of the loop's time and, since others may use the machine, of the CPU time of the whole run.
+Needs NumPy, h5py and lmdb, and root for cold cases.
 """
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 
@@ -37,13 +39,23 @@ def make_data(samples):
     numpy.savetxt("ids", random.permutation(samples), "%d")
 
 
+def cpu_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def seconds(command, file, order, cold, epochs):
-    """Of the loop, opening not counted."""
+    """Of the loop, opening not counted; and CPU seconds of the whole run."""
     words = [command, "bench", "load", file, *ORDERS[order], "--batch", "256", "--repetitions", "1",
              "--epochs", "1" if cold else str(epochs), "--json", "-", *(["--cold"] if cold else [])]
+    cpu = cpu_of_children()
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     measuring.check(run)
-    return json.loads(run.stdout)["runs"][0]["seconds"]
+    return json.loads(run.stdout)["runs"][0]["seconds"], cpu_of_children() - cpu
+
+
+def spread_of_ratios(before, after):
+    return measuring.spread_of([old / new for old, new in zip(before, after)])
 
 
 def compare(commands, options, *case):
@@ -51,11 +63,12 @@ def compare(commands, options, *case):
     for turn in range(options.rounds + 1):  # the first fills caches
         for command in commands if turn % 2 else commands[::-1]:
             times[command].append(seconds(command, *case, options.epochs))
-    before, after = (times[command][1:] for command in commands)
-    ratio = measuring.spread_of([old / new for old, new in zip(before, after)])
-    print(*case, measuring.spread_text(ratio, 3), flush=True)
+    (before, cpu_before), (after, cpu_after) = (zip(*times[command][1:]) for command in commands)
+    ratio, cpu = spread_of_ratios(before, after), spread_of_ratios(cpu_before, cpu_after)
+    print(*case, measuring.spread_text(ratio, 3), "CPU", measuring.spread_text(cpu, 3), flush=True)
     return {"case": " ".join((*case[:2], "cold" if case[2] else "warm")), "seconds_before": before,
-            "seconds_after": after, "ratio": ratio, "load": machine.load_average()}
+            "seconds_after": after, "ratio": ratio, "cpu_before": cpu_before,
+            "cpu_after": cpu_after, "cpu_ratio": cpu, "load": machine.load_average()}
 
 
 def main():
