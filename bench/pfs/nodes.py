@@ -192,6 +192,8 @@ def launcher(mpi, hosts, ranks_per_node, *, agent=_AGENT, own="lo", network="lo"
                 "oob_tcp_if_include": network, "btl_tcp_if_include": network,
                 "mpi_yield_when_idle": "1"}
     words = [word for setting in settings.items() for word in ("--mca", *setting)]
+    # mpirun fails where a node has ended before it is told of the end of the standard input.
+    words += ["--stdin", "none"]
     return ([program, *words, "--bind-to", "none", "--host", places, "-n", ranks],
             {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
 
