@@ -15,7 +15,10 @@ namespace forebay::test {
 
 class TemporaryFolder {
  public:
+  /// Whoever makes data takes nothing from the user's cache and leaves nothing there: what is kept
+  /// of one data set would be found for another of the same shape.
   TemporaryFolder() {
+    ::setenv("XDG_CACHE_HOME", "/dev/null", 0);
     std::string pattern = (std::filesystem::temp_directory_path() / "forebay-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }

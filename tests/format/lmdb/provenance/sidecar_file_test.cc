@@ -51,6 +51,14 @@ TEST_F(SidecarFile, TheCacheIsWhereTheStandardSays) {
   EXPECT_THAT(*user_cache_path("x"), HasSubstr(folder_.file(".cache/forebay/")));
 }
 
+// Data sets of the same shape have one place there: what another program's test has kept would be
+// found, with a warning that it does not fit.
+TEST_F(SidecarFile, TestsLeaveTheUsersCacheAlone) {
+  ::unsetenv("XDG_CACHE_HOME");
+  const test::TemporaryFolder folder;
+  EXPECT_THAT(*user_cache_path("x"), testing::StartsWith("/dev/null/"));
+}
+
 TEST_F(SidecarFile, BesideTheDataComesFirst) {
   const auto near = test::counting_bytes(100), cached = test::counting_bytes(200);
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
