@@ -72,6 +72,7 @@ class Feed : private NonCopyable {
   virtual void let_go(std::uint64_t from) = 0;
   /// After all that was taken, also of batches that wait to be delivered.
   virtual RunState state() const = 0;
+  /// Before close().
   virtual void add_to(LoaderStatistics& all) const = 0;
   /// Ends the helper threads and lets the other ranks go on without this one.
   virtual void close() {}

@@ -87,14 +87,14 @@ void Pipeline::start_decoding() {
 void Pipeline::close() {
   if (closed_) return;
   closed_ = true;
-  if (feed_) feed_->close();
   if (line_) {
     stage_->wake();
-    line_->stop();
+    line_->stop();  // its thread uses the feed
     // Batches that the consumer has not got hold nothing any more.
     const auto lock = line_->lock();
     for (; !line_->empty(); held_.drop_last()) line_->drop_last();
   }
+  if (feed_) feed_->close();
   reading_.reader.reset();
   opened_.source.data.reset();
   if (opened_.team.root >= 0) stage_->close_root(opened_.team.root);

@@ -181,7 +181,6 @@ class SharedFeed final : public Feed {
   std::shared_ptr<ShareFiller> filler_;  ///< likewise
   std::optional<ReadBuffer> buffer_;
   double skew_seconds_ = 0;
-  LoaderStatistics at_end_;  ///< figures of what close() has ended
 
   /// The next batch, as far as it is there: kept when batches have to be released first.
   Delivery pending_;
@@ -307,7 +306,6 @@ void SharedFeed::let_go(std::uint64_t from) {
 
 // A rank that wants no more goes on serving the others while they come to their ends.
 void SharedFeed::close() {
-  if (exchange_) add_to(at_end_);
   loads_->close();
   if (buffer_) buffer_->stop();
   if (filler_) end_filling();
@@ -328,11 +326,6 @@ void SharedFeed::end_filling() {
 void SharedFeed::add_to(LoaderStatistics& all) const {
   run_.add_to(all);
   all.skew_seconds += skew_seconds_;
-  if (!exchange_ || !filler_ || !buffer_) {
-    all.exposed_seconds = at_end_.exposed_seconds;
-    all.samples_read = at_end_.samples_read;
-    return;
-  }
   const ExchangeFigures moved = exchange_->figures();
   all.exposed_seconds = std::max(0.0, buffer_->figures().exposed_seconds - skew_seconds_);
   all.samples_read = filler_->samples();

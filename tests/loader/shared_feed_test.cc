@@ -323,6 +323,26 @@ TEST(SharedFeed, ABatchOutlivesItsLoader) {
   });
 }
 
+// For the thread sanitizer. The batches outlive the loader: to release one would order the two
+// threads.
+TEST(SharedFeed, ClosingLooksAtNothingThatTheDecodingThreadWrites) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(40).values(48));
+  LoaderOptions options = in_memory(16);
+  options.end = OrderEnd::drop;
+  options.codec = "raw";
+  options.schema = "image:u8[48]";
+  options.decode = true;
+  for (int round = 0; round < 5; ++round) {
+    run_ranks(2, 0, [&](const auto& comm) {
+      std::vector<Batch> held;
+      Loader loader = Loader::open(comm, data.path(), options);
+      for (int step = 0; step < 2; ++step) held.push_back(std::move(*loader.next()));
+      std::this_thread::sleep_for(milliseconds(20));  // the next epoch is drawn
+    });
+  }
+}
+
 TEST(SharedFeed, MayBeDroppedAtAnyMoment) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(2000).values(0, 9000));
