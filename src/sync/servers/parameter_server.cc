@@ -1,7 +1,7 @@
 // What is behind ParameterServer.
 //
 //   training thread   push -> mail ... pull <- newest parameters
-//   progress thread   poll(): failure of others; letters -> proxies, server, newest parameters
+//   progress thread   poll(): failure of others; letters -> stations, newest parameters
 //
 // Whatever fails, fails in poll(), or is found there: see failure_board.hpp.
 #include <fmt/format.h>
@@ -9,12 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -27,7 +24,6 @@
 #include "comm/values.hpp"
 #include "comm/waiting.hpp"
 #include "core/clock.hpp"
-#include "core/copy_values.hpp"
 #include "core/log.hpp"
 #include "core/names.hpp"
 #include "core/non_copyable.hpp"
@@ -35,6 +31,7 @@
 #include "forebay/error.hpp"
 #include "forebay/parameter_server.hpp"
 #include "forebay/placement.hpp"
+#include "sync/servers/newest_parameters.hpp"
 #include "sync/servers/server.hpp"
 #include "sync/servers/server_tree.hpp"
 
@@ -78,99 +75,6 @@ std::string settings(const ParameterServerOptions& options, std::size_t paramete
                      told);
 }
 
-// What has come down to a worker: the newest of each shard, put together.
-
-/// Thread-safe: the progress thread puts in, the training thread takes out.
-class NewestParameters {
- public:
-  NewestParameters(std::span<const ParameterShard> shards, std::span<const float> parameters,
-                   std::span<const float> told)
-      : parameters_(parameters.begin(), parameters.end()), told_(told.begin(), told.end()) {
-    for (const ParameterShard& shard : shards) shards_.push_back({.where = shard});
-  }
-
-  /// Takes parameters in. Throws communication for those of an unknown shard or another length.
-  void take(const ServerLetter& letter) {
-    const LetterHead& head = letter.head();
-    const std::lock_guard lock(mutex_);
-    if (head.shard >= shards_.size()) {
-      throw Error(ErrorKind::communication, "a message of another rank has parameters of no shard",
-                  "start all ranks with the same version of Forebay");
-    }
-    Shard& shard = shards_[head.shard];
-    require_length(letter, shard.where.count + told_.size());
-    const std::span<const float> numbers = letter.numbers();
-    copy_values(numbers.first(shard.where.count),
-                std::span(parameters_).subspan(shard.where.first));
-    if (head.shard == 0) copy_values(numbers.subspan(shard.where.count), told_);
-    shard.version = head.clock;
-    if (head.kind == ServerLetterKind::last) ++last_;
-    changed_.notify_all();
-  }
-
-  void fail(const Error& error) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = error;
-    changed_.notify_all();
-  }
-
-  void check() const {
-    const std::lock_guard lock(mutex_);
-    if (failure_) throw Error(*failure_);
-  }
-
-  /// The version that all shards have.
-  std::uint64_t version() const {
-    const std::lock_guard lock(mutex_);
-    return lowest();
-  }
-
-  /// Waits until version() is `version` or more; false after `limit`. Throws what failed.
-  bool wait_for(std::uint64_t version, std::chrono::milliseconds limit) const {
-    std::unique_lock lock(mutex_);
-    const bool there =
-        changed_.wait_for(lock, limit, [&] { return failure_ || lowest() >= version; });
-    if (failure_) throw Error(*failure_);
-    return there;
-  }
-
-  /// The same until all shards have come for the last time; then `clock` is where clocks go on.
-  bool wait_for_last(std::chrono::milliseconds limit, std::uint64_t& clock) {
-    std::unique_lock lock(mutex_);
-    const bool there =
-        changed_.wait_for(lock, limit, [&] { return failure_ || last_ == shards_.size(); });
-    if (failure_) throw Error(*failure_);
-    if (!there) return false;
-    last_ = 0;
-    clock = lowest();
-    return true;
-  }
-
-  /// Copies them out; returns their version.
-  std::uint64_t copy(std::span<float> parameters, std::span<float> told) const {
-    const std::lock_guard lock(mutex_);
-    copy_values(parameters_, parameters);
-    copy_values(told_, told);
-    return lowest();
-  }
-
- private:
-  struct Shard {
-    ParameterShard where;
-    std::uint64_t version = 0;
-  };
-
-  std::uint64_t lowest() const { return std::ranges::min(shards_, {}, &Shard::version).version; }
-
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::vector<Shard> shards_;
-  std::vector<float> parameters_;
-  std::vector<float> told_;  ///< by the first server
-  std::size_t last_ = 0;     ///< shards that have come for the last time
-  std::optional<Error> failure_;
-};
-
 std::vector<RankPlace> places_of(Communicator& comm, Communicator& node, ProxyLevel level) {
   const std::vector<int> nodes = find_nodes(comm, node).first;
   const auto domains =
@@ -202,19 +106,8 @@ class ParameterServer::Implementation : private NonCopyable {
     newest_ = std::make_unique<NewestParameters>(tree_->shards(), parameters, told);
     const Links worker = *tree_->links({rank, Station::worker});
     upstream_ = std::make_unique<Upstream>(*mail_, *tree_, Station::worker, worker.parent);
-    for (const Station station : {Station::domain, Station::node}) {
-      if (const auto links = tree_->links({rank, station})) {
-        proxies_.try_emplace(station, station, *links, parameters_, told_, *mail_, *tree_);
-      }
-    }
-    if (const auto number = tree_->shard_of(rank)) {
-      const ParameterShard& shard = tree_->shards()[*number];
-      const auto mine = parameters.subspan(shard.first, shard.count);
-      server_.emplace(shard, *number, *tree_->links({rank, Station::server}),
-                      std::vector<float>(mine.begin(), mine.end()),
-                      std::vector<float>(told.begin(), told.end()), std::move(rule),
-                      options_.staleness, *mail_);
-    }
+    stations_ = std::make_unique<Stations>(rank, parameters, told, std::move(rule),
+                                           options_.staleness, *mail_, *tree_);
     cores_ = plan_cores(*comm_, options_.placement);
     thread_ = progress_thread(Placement::of(cores_, Component::progress));
     registration_ = thread_->add([this] { return poll(); });
@@ -355,21 +248,9 @@ class ParameterServer::Implementation : private NonCopyable {
   }
 
   void deliver(ServerLetter letter) {
-    const Station to = letter.head().to;
-    if (to == Station::worker) return newest_->take(letter);
-    if (to == Station::server && server_) {
-      server_->take(std::move(letter));
-      updates_ = server_->updates();
-      return;
-    }
-    const auto proxy = proxies_.find(to);
-    if (proxy == proxies_.end()) {
-      throw Error(
-          ErrorKind::communication,
-          fmt::format("rank {} sent a message for which there is nobody here", letter.from().rank),
-          "start all ranks with the same version of Forebay");
-    }
-    proxy->second.take(std::move(letter));
+    if (letter.head().to == Station::worker) return newest_->take(letter);
+    stations_->take(std::move(letter));
+    updates_ = stations_->updates();
   }
 
   void wait(std::uint64_t version, bool last) {
@@ -423,8 +304,7 @@ class ParameterServer::Implementation : private NonCopyable {
   ParameterServerStatistics counting_;
 
   // Of the progress thread.
-  std::map<Station, Proxy> proxies_;
-  std::optional<Server> server_;
+  std::unique_ptr<Stations> stations_;
   Pace pace_;
   bool ended_ = false;
 

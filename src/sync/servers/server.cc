@@ -241,4 +241,32 @@ void Server::send(const Address& child, ServerLetterKind kind, std::uint64_t clo
              std::array{std::span<const float>(parameters_), std::span<const float>(told_)});
 }
 
+Stations::Stations(int rank, std::span<const float> parameters, std::span<const float> told,
+                   UpdateRule rule, std::uint64_t staleness, ServerMail& mail,
+                   const ServerTree& tree) {
+  for (const Station station : {Station::domain, Station::node}) {
+    if (const auto links = tree.links({rank, station})) {
+      proxies_.try_emplace(station, station, *links, parameters.size(), told.size(), mail, tree);
+    }
+  }
+  const auto number = tree.shard_of(rank);
+  if (!number) return;
+  const ParameterShard& shard = tree.shards()[*number];
+  const auto mine = parameters.subspan(shard.first, shard.count);
+  server_.emplace(shard, *number, *tree.links({rank, Station::server}),
+                  std::vector<float>(mine.begin(), mine.end()),
+                  std::vector<float>(told.begin(), told.end()), std::move(rule), staleness, mail);
+}
+
+void Stations::take(ServerLetter letter) {
+  const Station to = letter.head().to;
+  if (to == Station::server && server_) return server_->take(std::move(letter));
+  const auto proxy = proxies_.find(to);
+  if (proxy != proxies_.end()) return proxy->second.take(std::move(letter));
+  throw Error(
+      ErrorKind::communication,
+      fmt::format("rank {} sent a message for which there is nobody here", letter.from().rank),
+      kSameVersion);
+}
+
 }  // namespace forebay

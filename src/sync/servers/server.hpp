@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -133,6 +134,22 @@ class Server {
   ClockedSum sums_;            ///< staleness 0
   std::uint64_t summed_ = 0;   ///< clocks in the parameters, with staleness 0
   std::uint64_t updates_ = 0;  ///< since the beginning
+};
+
+/// The proxies and the server of one rank. Of the progress thread.
+class Stations {
+ public:
+  /// `parameters` of all shards, and `told`, to begin with. References outlive it.
+  Stations(int rank, std::span<const float> parameters, std::span<const float> told,
+           UpdateRule rule, std::uint64_t staleness, ServerMail& mail, const ServerTree& tree);
+
+  /// A letter for any of them. Throws communication when it is for nobody here, and as they do.
+  void take(ServerLetter letter);
+  std::uint64_t updates() const { return server_ ? server_->updates() : 0; }
+
+ private:
+  std::map<Station, Proxy> proxies_;
+  std::optional<Server> server_;
 };
 
 }  // namespace forebay
