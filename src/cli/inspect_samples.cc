@@ -1,4 +1,4 @@
-#include "cli/sample_reports.hpp"
+#include "cli/inspect_samples.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,10 @@
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "format/codec/codecs.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
+#include "read/data_access.hpp"
 
 namespace forebay {
 namespace {
@@ -62,7 +64,7 @@ Json parts_json(const DataSetFacts& facts) {
   return parts;
 }
 
-Json to_json(const DataSet& data, const ReadCost& cost) {
+Json to_json(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   const DataSetFacts& facts = data.facts();
   Json files = Json::array();
   for (std::size_t i = 0; i < data.files().size(); ++i) {
@@ -74,6 +76,11 @@ Json to_json(const DataSet& data, const ReadCost& cost) {
   const bool fields = !facts.schema.fields.empty();
   if (fields) json["schema"] = to_string(facts.schema);
   json[fields ? "fields" : "parts"] = parts_json(facts);
+  if (!fields) {
+    json["codec"] = decoded.codec;
+    json["schema"] = to_string(decoded.schema);
+  }
+  if (!decoded.problem.empty()) json["fields_problem"] = decoded.problem;
   json["sample_bytes"] = facts.sample_bytes;
   json["files"] = files;
   json["file_bytes"] = data.stored_bytes();
@@ -95,7 +102,7 @@ std::string part_text(const DataSetFacts& facts, std::size_t number) {
   return fmt::format("{}: {}{}", name, stored.how, stored.in_place ? "" : "; has to be decoded");
 }
 
-void print_facts(const DataSet& data, const ReadCost& cost) {
+void print_facts(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   const DataSetFacts& facts = data.facts();
   const bool fields = !facts.schema.fields.empty();
   fmt::print("{}\n", facts.path);
@@ -105,6 +112,7 @@ void print_facts(const DataSet& data, const ReadCost& cost) {
   for (std::size_t i = 0; i < facts.stored.size(); ++i) {
     print_row(i > 0 ? "" : fields ? "fields" : "parts", part_text(facts, i));
   }
+  if (!fields) print_row("fields", describe(decoded));
   print_row("files", fmt::format("{}, {} in all", human_count(data.files().size()),
                                  human_bytes(data.stored_bytes())));
   print_row("reading", fmt::format("the first {} samples: {} reads of {} in all for {} of samples, "
@@ -144,6 +152,25 @@ void dump(const DataSet& data, Engine engine, const InspectSamplesOptions& optio
 
 }  // namespace
 
+Fields fields_of(const DataSet& data, const CodecOptions& options) {
+  const auto read = [&](std::uint64_t id, const RecordSink& sink) { data.read_one(id, sink); };
+  try {
+    const CodecOptions how = codec_of(data.facts(), options);
+    const auto codec = find_telling_sample(how, data.facts().entries, read).make(data.facts().path);
+    return {.codec = std::string(codec->name()), .schema = codec->schema(), .problem = {}};
+  } catch (const Error& error) {
+    // A wrong request is the caller's; values that nobody can decode are something to report.
+    if (error.kind() == ErrorKind::usage) throw;
+    return {.codec = {}, .schema = {}, .problem = error.what()};
+  }
+}
+
+std::string describe(const Fields& fields) {
+  if (!fields.problem.empty()) return "not decodable: " + fields.problem;
+  if (fields.schema.fields.empty()) return "undecoded bytes";
+  return fmt::format("{} ({})", to_string(fields.schema), fields.codec);
+}
+
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {
   app.add_option("--group", options.group, "Of files with fields: samples to count the reads of")
       ->capture_default_str();
@@ -151,14 +178,16 @@ void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) 
                  "Of files with fields: write the bytes of these samples (0,5,3 or all) to stdout");
 }
 
-void inspect_samples(const DatasetOptions& dataset, const InspectSamplesOptions& options) {
-  const auto data = open_sample_set(dataset, true);
+void inspect_samples(const DatasetOptions& dataset, const DataSet& data,
+                     const InspectSamplesOptions& options) {
   if (!options.dump.empty()) {
-    return dump(*data, usable_engine(dataset.path, dataset.engine), options);
+    return dump(data, usable_engine(dataset.path, dataset.engine), options);
   }
-  const ReadCost cost = cost_of_group(*data, options.group);
-  if (dataset.json) return print_json(to_json(*data, cost));
-  print_facts(*data, cost);
+  const ReadCost cost = cost_of_group(data, options.group);
+  Fields decoded;
+  if (data.facts().schema.fields.empty()) decoded = fields_of(data, dataset.codec);
+  if (dataset.json) return print_json(to_json(data, decoded, cost));
+  print_facts(data, decoded, cost);
 }
 
 }  // namespace forebay

@@ -15,8 +15,6 @@
 #include "forebay/epoch_order.hpp"
 #include "forebay/error.hpp"
 #include "forebay/randomization.hpp"
-#include "format/lmdb/inspect.hpp"
-#include "format/lmdb/lmdb_set.hpp"
 #include "format/registry.hpp"
 #include "loader/list_file.hpp"
 #include "order/order_cost.hpp"
@@ -288,26 +286,6 @@ struct OrderFlags {
   bool json = false;
 };
 
-/// Number and mean size of the samples of a data set.
-struct DatasetSize {
-  std::uint64_t entries = 0;
-  double bytes = 0;
-};
-
-DatasetSize size_of_dataset(const std::string& name) {
-  FormatOptions how;
-  how.engine = usable_engine(name, Engine::mmap);
-  how.hold = false;
-  const auto data = open_data_set(name, how);
-  const auto* tree = dynamic_cast<const lmdb::LmdbSet*>(data.get());
-  if (tree == nullptr) {
-    return {data->facts().entries, static_cast<double>(data->facts().sample_bytes)};
-  }
-  const lmdb::DatabaseReport report = lmdb::inspect(tree->database());
-  data->check_unchanged();
-  return {report.entries, report.values.mean()};
-}
-
 /// A parameter that only one kind of order has names that order.
 OrderName kind_of(const OrderFlags& flags) {
   if (flags.kind->count() > 0) return flags.order.order;
@@ -324,9 +302,12 @@ void show_order(OrderFlags flags) {
                 "name DATASET, or give --samples");
   }
   if (!flags.dataset.empty()) {
-    const DatasetSize size = size_of_dataset(flags.dataset);
-    options.entries = size.entries;
-    bytes = size.bytes;
+    FormatOptions how;
+    how.engine = usable_engine(flags.dataset, Engine::mmap);
+    how.hold = false;
+    const auto data = open_data_set(flags.dataset, how);
+    options.entries = data->facts().entries;
+    bytes = data->mean_value_bytes();
   }
   if (!flags.sample_bytes.empty()) {
     bytes = static_cast<double>(parse_bytes(flags.sample_bytes, "--sample-bytes"));

@@ -1,202 +1,278 @@
-// forebay verify: every page and every record of a data set, decoded.
-#include "format/lmdb/verify.hpp"
-
+// forebay verify: all pages that a data set's files are made of, and every sample, decoded.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
-#include "cli/sample_reports.hpp"
 #include "forebay/error.hpp"
-#include "format/convention/layout.hpp"
+#include "format/codec/codecs.hpp"
+#include "format/sample_reader.hpp"
 #include "program/output.hpp"
+#include "read/data_access.hpp"
 
 namespace forebay {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct VerifyCommand {
-  DatasetOptions dataset;
-  std::uint64_t max_faults = 100;
-};
-
+// Samples that are read together, and the gaps that are read with them.
+constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostTogether = std::uint64_t{1} << 20;
+constexpr std::uint64_t kRecordBytes = 4096;  // records bring the whole page that they lie on
+constexpr std::uint64_t kGapBytes = std::uint64_t{64} << 10;
 // A damaged first value must not decide what the others are taken for.
-constexpr int kRecordsToLookAt = 8;
+constexpr Doubts kDoubts{.undecodable = true, .unreadable = true, .votes = 8};
 
-std::shared_ptr<const Codec> codec_at(lmdb::Database& database, const lmdb::Cursor& cursor,
-                                      const CodecOptions& options) {
-  try {
-    return make_codec(options, database.tree().entry(cursor).value);
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
-/// What most of the first records are, undecoded bytes only if all are. Nothing when none of them
-/// says, or when the tree cannot be read: what is wrong with it is for the walk to report.
-std::shared_ptr<const Codec> find_codec(lmdb::Database& database, const CodecOptions& options) {
-  std::vector<std::shared_ptr<const Codec>> codecs;
-  try {
-    lmdb::Cursor cursor = database.tree().first();
-    for (int i = 0; i < kRecordsToLookAt && cursor.valid(); ++i) {
-      if (auto codec = codec_at(database, cursor, options)) codecs.push_back(std::move(codec));
-      if (!database.tree().next(cursor)) break;
-    }
-  } catch (const Error&) {
-  }
-  const auto votes = [&](const std::shared_ptr<const Codec>& codec) {
-    if (codec->schema().fields.empty()) return std::ptrdiff_t{0};
-    return std::ranges::count_if(
-        codecs, [&](const auto& other) { return other->schema() == codec->schema(); });
-  };
-  const auto best = std::ranges::max_element(codecs, {}, votes);
-  return best == codecs.end() ? nullptr : *best;
-}
-
-/// Decodes each record; where no record looked at had a codec, the first one that has decides.
+/// Decodes one value after the other.
 class Decoder {
  public:
-  Decoder(CodecOptions options, std::shared_ptr<const Codec> codec)
-      : options_(std::move(options)), codec_(std::move(codec)) {}
-
-  void operator()(const Record& record) {
-    if (codec_ == nullptr) codec_ = make_codec(options_, record.value);
-    if (buffers_ == nullptr) buffers_ = std::make_unique<FieldBuffers>(codec_->schema());
-    codec_->decode(record.value, buffers_->spans());
+  /// Where no sample that is looked at has a codec, the first value that has one decides.
+  Decoder(const DataSet& data, const CodecOptions& options) : options_(options) {
+    parse_schema(options.schema);  // a fault of the request is none of each value
+    const auto read = [&](std::uint64_t id, const RecordSink& sink) { data.read_one(id, sink); };
+    try {
+      use(find_telling_sample(options, data.facts().entries, read, kDoubts)
+              .make(data.facts().path));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::changed) throw;
+    }
   }
 
+  void operator()(std::span<const std::byte> value) {
+    if (!codec_) use(make_codec(options_, value));
+    codec_->decode(value, spans_);
+  }
   const Codec* codec() const { return codec_.get(); }
 
  private:
+  void use(CodecPtr codec) {
+    codec_ = std::move(codec);
+    for (const Field& field : codec_->schema().fields) buffers_.emplace_back(field.bytes());
+    spans_.assign(buffers_.begin(), buffers_.end());
+  }
+
   CodecOptions options_;
-  std::shared_ptr<const Codec> codec_;
-  std::unique_ptr<FieldBuffers> buffers_;
+  CodecPtr codec_;
+  std::vector<std::vector<std::byte>> buffers_;  ///< one a field, for all values
+  std::vector<std::span<std::byte>> spans_;
 };
 
-struct Outcome {
-  lmdb::VerifyReport report;
-  std::string codec;
-  Schema schema;
-  double seconds = 0;
+struct Fault {
+  Json json;
+  std::string text;
 };
 
-// A request that makes no sense must not show up as a fault of each record.
-void check_request(const CodecOptions& options) {
-  const Schema declared = parse_schema(options.schema);
-  if (options.codec == "raw" && declared.fields.empty()) make_codec(options, {});
-}
+/// What a reading of everything has shown.
+class Verification {
+ public:
+  Verification(const DatasetOptions& dataset, std::uint64_t max_faults)
+      : dataset_(dataset),
+        data_(open_whole(dataset, false)),
+        max_faults_(max_faults),
+        reader_(*data_, {.engine = usable_engine(dataset.path, dataset.engine),
+                         .bulk = {},
+                         .gap_bytes = kGapBytes}) {
+    // Of samples that are fields already there is nothing to decode.
+    if (facts().schema.fields.empty()) decoder_.emplace(*data_, codec_of(facts(), dataset.codec));
+  }
 
-Outcome check(const VerifyCommand& command) {
-  check_request(command.dataset.codec);
+  void run();
+  Json json() const;
+  void print() const;
+  /// Throws corrupt when something is wrong.
+  void judge() const;
+
+ private:
+  const DataSetFacts& facts() const { return data_->facts(); }
+  const Codec* codec() const { return decoder_ ? decoder_->codec() : nullptr; }
+  std::string schema() const { return to_string(codec() ? codec()->schema() : facts().schema); }
+  /// Whether samples were looked at where they lie on their pages.
+  bool on_pages() const { return pages_ && pages_->samples; }
+  void check_pages(Progress& progress);
+  void check_samples(Progress& progress);
+  void check(std::uint64_t first, std::uint64_t count);
+  void decode(std::size_t position, std::uint64_t sample);
+  void note(std::uint64_t sample, const Error& error);
+  std::string checked() const;
+
+  const DatasetOptions& dataset_;
+  std::unique_ptr<const DataSet> data_;
+  std::uint64_t max_faults_;
+  SampleReader reader_;
+  std::optional<Decoder> decoder_;
+  std::optional<PagesReport> pages_;
+  std::uint64_t fault_count_ = 0;
+  std::vector<Fault> faults_;  ///< the first ones
+  double seconds_ = 0;
+};
+
+void Verification::run() {
   const auto start = std::chrono::steady_clock::now();
-  lmdb::Database database = open_dataset(command.dataset);
-  Decoder decoder(command.dataset.codec, find_codec(database, command.dataset.codec));
-  Progress progress("verifying", database.entries());
-  Outcome outcome;
-  outcome.report =
-      lmdb::verify(database, {.max_faults = command.max_faults}, [&](const Record& record) {
-        progress.update(record.sample);
-        decoder(record);
-      });
-  database.check_unchanged();
-  if (decoder.codec() != nullptr) {
-    outcome.codec = decoder.codec()->name();
-    outcome.schema = decoder.codec()->schema();
+  Progress progress("verifying", facts().entries);
+  check_pages(progress);
+  if (!on_pages()) check_samples(progress);
+  data_->check_unchanged();
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Verification::check_pages(Progress& progress) {
+  pages_ = data_->check_pages(max_faults_, [&](const Record& record) {
+    progress.update(record.sample);
+    (*decoder_)(record.value);
+  });
+  if (!pages_) return;
+  fault_count_ = pages_->fault_count;
+  for (const PageFault& fault : pages_->faults) {
+    const std::string key = fault.key.empty() ? "" : fmt::format(" key {}:", fault.key);
+    std::string text = fmt::format("{}: page {} at offset {}:{} {}", fault.database, fault.page,
+                                   fault.offset, key, fault.text);
+    Json json = text;
+    if (on_pages()) {
+      json = {{"database", fault.database},
+              {"page", fault.page},
+              {"offset", fault.offset},
+              {"key", fault.key},
+              {"text", fault.text}};
+    }
+    faults_.push_back({std::move(json), std::move(text)});
   }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
 }
 
-Json to_json(const lmdb::Fault& fault) {
-  return {{"database", fault.database},
-          {"page", fault.page},
-          {"offset", fault.offset},
-          {"key", fault.key},
-          {"text", fault.text}};
-}
-
-Json to_json(const Outcome& outcome, const std::string& path) {
-  Json faults = Json::array();
-  for (const lmdb::Fault& fault : outcome.report.faults) faults.push_back(to_json(fault));
-  return {{"path", path},
-          {"sound", outcome.report.sound()},
-          {"records", outcome.report.records},
-          {"codec", outcome.codec},
-          {"schema", to_string(outcome.schema)},
-          {"pages", outcome.report.pages},
-          {"free_pages", outcome.report.free_pages},
-          {"unreferenced_pages", outcome.report.unreferenced_pages},
-          {"fault_count", outcome.report.fault_count},
-          {"faults", faults},
-          {"seconds", outcome.seconds}};
-}
-
-void print_outcome(const Outcome& outcome, const std::string& path) {
-  const lmdb::VerifyReport& report = outcome.report;
-  for (const lmdb::Fault& fault : report.faults) {
-    fmt::print("{}: page {} at offset {}:{}{} {}\n", fault.database, fault.page, fault.offset,
-               fault.key.empty() ? "" : " key ", fault.key.empty() ? "" : fault.key + ":",
-               fault.text);
+void Verification::check_samples(Progress& progress) {
+  const std::uint64_t entries = facts().entries;
+  const std::uint64_t least = facts().keys_in_bytes ? kRecordBytes : 1;
+  const std::uint64_t step = std::clamp<std::uint64_t>(
+      kStepBytes / std::max(least, facts().sample_bytes), 1, kMostTogether);
+  for (std::uint64_t first = 0; first < entries; first += step) {
+    progress.update(first);
+    check(first, std::min(step, entries - first));
   }
-  if (report.fault_count > report.faults.size()) {
-    fmt::print("and {} more faults: see --max-faults\n",
-               human_count(report.fault_count - report.faults.size()));
+}
+
+/// Halves what cannot be read until it is known which samples cannot.
+void Verification::check(std::uint64_t first, std::uint64_t count) {
+  std::vector<std::uint64_t> ids(count);
+  std::iota(ids.begin(), ids.end(), first);
+  try {
+    reader_.read(ids);
+  } catch (const Error& error) {
+    // That the files were changed says nothing of any sample.
+    if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::io) throw;
+    if (count == 1) return note(first, error);
+    check(first, count / 2);
+    return check(first + count / 2, count - count / 2);
   }
-  const std::string fields =
-      outcome.schema.fields.empty() ? "not decoded" : "decoded as " + to_string(outcome.schema);
-  fmt::print("{}: {} records {}, {} pages checked in {:.1f} s: {}\n", path,
-             human_count(report.records), fields, human_count(report.pages), outcome.seconds,
-             report.sound() ? "sound" : human_count(report.fault_count) + " faults");
+  for (std::size_t i = 0; i < ids.size(); ++i) decode(i, ids[i]);
 }
 
-/// Whether samples are the records of one database. What is wrong with bytes is
-/// for the walk to find, what contradicts itself is an error now.
-bool is_simply_records(const DatasetOptions& options) {
-  const convention::ConventionOptions how{.convention = options.files.convention,
-                                          .order_by = options.files.order_by};
-  if (is_sample_set(options) || names_several_databases(options)) return false;
-  lmdb::Database database = open_dataset(options);
-  return database.entries() == 0 || convention::is_plain(database, how) ||
-         !database.named_databases().empty();
+void Verification::decode(std::size_t position, std::uint64_t sample) {
+  std::string key;
+  try {
+    const auto name = reader_.key(position);
+    key = printable_key({reinterpret_cast<const char*>(name.data()), name.size()});
+    const auto value = reader_.value(position);
+    if (decoder_) (*decoder_)(value);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::unsupported) throw;
+    note(sample, error.within({.key = key}));
+  }
 }
 
-void verify_dataset(const VerifyCommand& command) {
-  const std::string& path = command.dataset.path;
-  const Outcome outcome = check(command);
-  if (command.dataset.json) {
-    print_json(to_json(outcome, path));
+void Verification::note(std::uint64_t sample, const Error& error) {
+  ++fault_count_;
+  if (faults_.size() >= max_faults_) return;
+  const std::string text = error.within({.file = dataset_.path, .sample = sample}).what();
+  faults_.push_back({pages_ ? Json(text) : Json{{"sample", sample}, {"text", text}}, text});
+}
+
+Json Verification::json() const {
+  Json json{{"path", dataset_.path}, {"sound", fault_count_ == 0}};
+  if (pages_) {
+    json["records"] = pages_->records;
   } else {
-    print_outcome(outcome, path);
+    json["format"] = facts().format;
   }
-  if (outcome.report.sound()) return;
+  if (!on_pages()) json["samples"] = facts().entries;
+  if (codec() || on_pages()) json["codec"] = codec() ? codec()->name() : "";
+  json["schema"] = schema();
+  if (pages_) json["pages"] = pages_->pages;
+  if (on_pages()) {
+    json["free_pages"] = pages_->free_pages;
+    json["unreferenced_pages"] = pages_->unreferenced_pages;
+  }
+  if (!pages_) {
+    json["bytes_read"] = reader_.counters().bytes;
+    json["chunks_decoded"] = data_->counters().chunks;
+    json["bytes_decoded"] = data_->counters().bytes_decoded;
+  }
+  json["fault_count"] = fault_count_;
+  json["faults"] = Json::array();
+  for (const Fault& fault : faults_) json["faults"].push_back(fault.json);
+  if (!facts().notes.empty()) json["notes"] = facts().notes;
+  if (!pages_ || on_pages()) json["seconds"] = seconds_;
+  return json;
+}
+
+/// "1,000 samples of image:u8[3x32x32] and 31 pages"
+std::string Verification::checked() const {
+  std::string shape = schema();
+  if (shape.empty()) shape = fmt::format("{}", fmt::join(facts().parts, ", "));
+  if (shape.empty()) shape = "any size";
+  std::string text = fmt::format(
+      "{} samples of {}", human_count(on_pages() ? pages_->records : facts().entries), shape);
+  if (pages_) text += fmt::format(" and {} pages", human_count(pages_->pages));
+  return text;
+}
+
+void Verification::print() const {
+  for (const std::string& note : facts().notes) fmt::print("note: {}\n", note);
+  for (const Fault& fault : faults_) fmt::print("{}\n", fault.text);
+  if (fault_count_ > faults_.size()) {
+    fmt::print("and {} more: see --max-faults\n", human_count(fault_count_ - faults_.size()));
+  }
+  fmt::print("{}: {} checked in {:.1f} s: {}\n", dataset_.path, checked(), seconds_,
+             fault_count_ == 0 ? "sound" : human_count(fault_count_) + " faults");
+}
+
+void Verification::judge() const {
+  if (fault_count_ == 0) return;
   flush_output();
-  throw Error(
-      ErrorKind::corrupt,
-      fmt::format("{} faults in {} records and {} pages", human_count(outcome.report.fault_count),
-                  human_count(outcome.report.records), human_count(outcome.report.pages)),
-      "restore the file from a copy, or pack the data set again", at_file(path));
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{} faults in {}", human_count(fault_count_), checked()),
+              "restore the files from a copy, or leave these samples out (--order listed)",
+              at_file(dataset_.path));
+}
+
+void verify(const DatasetOptions& dataset, std::uint64_t max_faults) {
+  Verification verification(dataset, max_faults);
+  verification.run();
+  if (dataset.json) {
+    print_json(verification.json());
+  } else {
+    verification.print();
+  }
+  verification.judge();
 }
 
 }  // namespace
 
 void add_verify_command(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("verify", "Check a data set and decode every sample");
-  auto command = std::make_shared<VerifyCommand>();
-  add_dataset_options(*sub, command->dataset);
-  sub->add_option("--max-faults", command->max_faults, "Faults to list; all are counted")
+  auto dataset = std::make_shared<DatasetOptions>();
+  auto max_faults = std::make_shared<std::uint64_t>(100);
+  add_dataset_options(*sub, *dataset);
+  sub->add_option("--max-faults", *max_faults, "Faults to list; all are counted")
       ->capture_default_str();
-  sub->callback([command] {
-    if (!is_simply_records(command->dataset)) {
-      return verify_samples(command->dataset, command->max_faults);
-    }
-    verify_dataset(*command);
-  });
+  sub->callback([dataset, max_faults] { verify(*dataset, *max_faults); });
 }
 
 }  // namespace forebay

@@ -11,6 +11,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "format/sample_reader.hpp"
 #include "storage/joined_file.hpp"
 
 namespace forebay {
@@ -105,6 +106,12 @@ void DataSet::check_unchanged(std::uint32_t file) const {
   if (files_[file]->fingerprint() == at_open_[file]) return files_[file]->check();
   throw Error(ErrorKind::changed, "the data set was changed while it was open",
               "start again once nothing writes to it", {.file = files_[file]->path()});
+}
+
+void DataSet::read_one(std::uint64_t id, const RecordSink& sink) const {
+  SampleReader reader(*this, {});
+  reader.read(std::span(&id, 1));
+  sink({.sample = id, .key = reader.key(0), .value = reader.value(0)});
 }
 
 std::string DataSet::describe() const {

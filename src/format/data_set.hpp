@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@
 #include "forebay/error.hpp"
 #include "forebay/storage.hpp"
 #include "format/peers.hpp"
+#include "format/record_source.hpp"
 
 namespace forebay {
 
@@ -220,6 +222,28 @@ struct DataSetFacts {
   }
 };
 
+/// What is wrong with a page of a file, or with a record on it.
+struct PageFault {
+  std::string database;  ///< the tree or the file that it belongs to
+  std::uint64_t page = 0;
+  std::uint64_t offset = 0;  ///< of the page in the file
+  std::string key;           ///< printable; empty when the fault is not one of a record
+  std::string text;
+};
+
+/// What a check of all pages has shown.
+struct PagesReport {
+  bool samples = false;       ///< each sample is a record, and was handed over
+  std::uint64_t records = 0;  ///< of the data set
+  std::uint64_t pages = 0;
+  std::uint64_t free_pages = 0;
+  std::uint64_t unreferenced_pages = 0;  ///< not in use and not free; wasted, but no fault
+  std::uint64_t fault_count = 0;
+  std::vector<PageFault> faults;  ///< the first ones
+
+  bool sound() const { return fault_count == 0; }
+};
+
 /// The open files of a data set, in the order of its samples.
 using DataFiles = std::vector<std::shared_ptr<const File>>;
 
@@ -255,6 +279,25 @@ class DataSet : private NonCopyable {
   /// Hands over what all samples are called, in order; nothing unless facts().named.
   using KeySink = std::function<void(std::uint64_t id, std::span<const std::byte> key)>;
   virtual void keys(const KeySink& /*sink*/) const {}
+
+  /// Hands over one sample, without an index that would have to be made: for a look at the first
+  /// ones, as a walk may lead there. Throws as reading does.
+  virtual void read_one(std::uint64_t id, const RecordSink& sink) const;
+
+  // Files that are made of pages, for `inspect` and `verify`. Others have nothing to say here.
+
+  /// What is on them, as one JSON object, in which what is known of values is left open ("codec",
+  /// "schema", "fields", "samples", "convention"); empty without pages. Throws as reading does.
+  virtual std::string look_at_pages() const { return {}; }
+  /// Checks them, and hands each sample that is a record to `sink`, in order; an Error that it
+  /// throws is a fault of the record. Keeps `most_faults`. Throws io and changed.
+  virtual std::optional<PagesReport> check_pages(std::size_t /*most_faults*/,
+                                                 const RecordSink& /*sink*/) const {
+    return {};
+  }
+  /// Bytes of a value, on average; may read all pages where facts() tells no more than what samples
+  /// take in the file.
+  virtual double mean_value_bytes() const { return static_cast<double>(facts_.sample_bytes); }
 
   /// Finds out where samples are, where opening has not: before the first plan, together with all
   /// of `peers`, of which each looks at its part through `reader`, which reads whole().

@@ -29,6 +29,9 @@ struct FormatOptions {
   // Of databases: which records are samples, and how they are found.
   ConventionName convention = ConventionName::automatic;
   KeyOrder order_by = KeyOrder::key;
+  /// For a look at all that the files hold: a database that only holds named ones opens too, and
+  /// nothing is kept.
+  bool whole = false;
   bool hold = true;            ///< take places in the tables of readers where that is possible
   bool trust_sidecars = true;  ///< one may tell where records are
   BulkOptions bulk;            ///< of what is read beside plans

@@ -4,23 +4,20 @@
 #include <cstdint>
 #include <string>
 
-#include "forebay/dataset.hpp"
+#include "format/codec/codecs.hpp"
 #include "read/data_access.hpp"
 
 namespace forebay {
 
-/// The first record, which tells the codec, and one data set from another of the same shape.
-struct FirstRecord {
-  std::string digest;
-  std::string key;    ///< of `sample`
-  std::string value;  ///< of `sample`; only where the codec is told by it
+/// What tells one data set from another of the same shape, and the codec.
+struct FirstValues {
+  std::string digest;  ///< of the first value
   std::uint64_t value_bytes = 0;
-  std::uint64_t sample = 0;  ///< a later one where the first says nothing of the others
+  TellingSample telling;
 };
 
-/// Tells the codec's `options` and the value to make it by. A sample that cannot be decoded does
-/// not count where such are skipped, nor does an empty one; where all are empty, they are bytes.
-FirstRecord look_at_values(DataAccess& data, std::uint64_t entries, bool may_skip,
-                           CodecOptions& options);
+/// Samples that do not decode tell nothing where such `may_skip`.
+FirstValues look_at_values(DataAccess& data, std::uint64_t entries, bool may_skip,
+                           const CodecOptions& options);
 
 }  // namespace forebay

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <tuple>
 #include <utility>
 
 #include "comm/node_groups.hpp"
@@ -314,40 +313,37 @@ Source open_source(const Team& team, const LoaderOptions& options, const std::st
 // Its values -------------------------------------------------------------------------------------
 
 /// What rank 0 finds, on all ranks.
-std::pair<FirstRecord, CodecOptions> look_at_first_values(const Team& team, const Source& source,
-                                                          const LoaderOptions& options) {
-  FirstRecord first;
-  CodecOptions codec;
+FirstValues look_at_first_values(const Team& team, const Source& source,
+                                 const LoaderOptions& options) {
+  // Shared, since a storage that does not answer keeps its thread beyond this function.
+  const auto found = std::make_shared<FirstValues>();
   Communicator& world = *team.world;
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    codec = source.data->codec({options.codec, options.schema});
+    CodecOptions codec = source.data->codec({options.codec, options.schema});
     codec.transform = options.transform;
-    // Shared, since a storage that does not answer keeps its thread beyond this function.
-    const auto found = std::make_shared<std::pair<FirstRecord, CodecOptions>>(first, codec);
     ask_storage(source.path, options.timeout, "read the first sample",
-                [found, data = source.data, entries = source.facts.entries,
+                [found, codec, data = source.data, entries = source.facts.entries,
                  may_skip = options.undecodable == Undecodable::skip] {
-                  found->first = look_at_values(*data, entries, may_skip, found->second);
+                  *found = look_at_values(*data, entries, may_skip, codec);
                 });
-    std::tie(first, codec) = *found;
   });
-  codec.codec = broadcast_text(world, codec.codec, 0);
-  codec.schema = broadcast_text(world, codec.schema, 0);
-  codec.transform = options.transform;
+  FirstValues first = *found;
   first.digest = broadcast_text(world, first.digest, 0);
-  share_value(world, first.sample);
-  first.key = broadcast_text(world, first.key, 0);
-  first.value = broadcast_text(world, first.value, 0);
-  return {first, codec};
+  TellingSample& telling = first.telling;
+  telling.codec = {.codec = broadcast_text(world, telling.codec.codec, 0),
+                   .schema = broadcast_text(world, telling.codec.schema, 0),
+                   .transform = options.transform};
+  share_value(world, telling.sample);
+  telling.key = broadcast_text(world, telling.key, 0);
+  telling.value = broadcast_text(world, telling.value, 0);
+  return first;
 }
 
 void agree_on_values(Opened& opened) {
   const LoaderOptions& options = opened.options;
   const std::string& path = opened.source.path;
-  const auto found = look_at_first_values(opened.team, opened.source, options);
-  const FirstRecord& first = found.first;  // a binding cannot be captured by older clang
-  const CodecOptions& codec = found.second;
+  const FirstValues first = look_at_first_values(opened.team, opened.source, options);
   opened.first_value_bytes = first.value_bytes;
   // Two builds of one shape have the same fingerprint; their content differs.
   opened.identity = opened.source.facts.fingerprint + ",first=" + first.digest;
@@ -356,11 +352,7 @@ void agree_on_values(Opened& opened) {
       throw Error(ErrorKind::changed, "this is not the data set that the run to resume has used",
                   "name that one, or start anew without the saved state", {.file = path});
     }
-    try {
-      opened.codec = make_codec(codec, std::as_bytes(std::span(first.value)));
-    } catch (const Error& error) {
-      throw error.within({.file = path, .sample = first.sample, .key = printable_key(first.key)});
-    }
+    opened.codec = first.telling.make(path);
   });
 }
 

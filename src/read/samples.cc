@@ -22,10 +22,6 @@ constexpr std::uint64_t kGapBytes = 4096;
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
 constexpr std::uint64_t kLeastBytes = 4096;  // of a record
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// The positions of `ids`, in the order of ids: what lies together is read together.
 std::vector<std::size_t> in_order(std::span<const std::uint64_t> ids) {
   std::vector<std::size_t> positions(ids.size());
@@ -172,23 +168,12 @@ Error SampleStore::placed(const Error& error, std::span<const std::uint64_t> ids
 }
 
 std::shared_ptr<const Codec> SampleStore::tell_codec() const {
-  const CodecOptions& options = codec_options_;
-  if (options.codec == "bytes" || options.codec == "raw") return make_codec(options, {});
-  std::shared_ptr<const Codec> told;
-  // An empty value says nothing of the others.
-  const std::uint64_t most = options.codec == "auto" ? kMostAsked : 1;
-  for (std::uint64_t id = 0; id < std::min(facts().entries, most) && !told; ++id) {
+  const auto read_one = [this](std::uint64_t id, const RecordSink& sink) {
     read(std::array{id}, [&](const SampleView& sample) {
-      if (sample.value.empty() && options.codec == "auto") return;
-      try {
-        told = make_codec(options, sample.value);
-      } catch (const Error& error) {
-        throw error.within(
-            {.file = facts().path, .sample = id, .key = printable_key(text_of(sample.key))});
-      }
+      sink({.sample = id, .key = sample.key, .value = sample.value});
     });
-  }
-  return told ? told : make_codec({.codec = "bytes", .schema = {}}, {});
+  };
+  return find_telling_sample(codec_options_, facts().entries, read_one).make(facts().path);
 }
 
 Samples::Samples(std::unique_ptr<SampleStore> store) : store_(std::move(store)) {}

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from command import CommandTest, png, records, write_records
+from command import CommandTest, liblmdb, png, records, write_records
 
 
 def numbered(prefix, number):
@@ -68,6 +68,17 @@ class Conventions(CommandTest):
         faults = json.loads(result.stdout)["faults"]
         self.assertEqual(len(faults), 1)
         self.assertIn("000000007", faults[0])
+
+    def test_verify_looks_at_samples_of_a_named_database_too(self):
+        environment = liblmdb.Environment(self.path("named"))
+        with environment.transaction(name="train", flags=liblmdb.CREATE) as transaction:
+            transaction.put(b"num-samples", b"3")
+            for i in range(1, 4):
+                transaction.put(numbered(b"image-", i), png(3, 4, 5, bytes(60)))
+                transaction.put(numbered(b"label-", i), b"word")
+        environment.close()
+        report = self.succeed_json("verify", self.path("named#train"))
+        self.assertEqual((report["sound"], report["samples"], report["records"]), (True, 3, 7))
 
     def test_unpadded_numbers_come_in_the_order_that_is_asked_for(self):
         write_records(self.path("d"), [(b"%d" % i, b"") for i in range(25)])

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import tarfile
@@ -209,6 +210,39 @@ class Verify(CommandTest):
         self.check_fault(f"page {leaves[0]}")
 
 
+class SameWords(CommandTest):
+    """Of databases and of archives."""
+
+    def test_verify(self):
+        write_records(self.path("set"), datums(3))
+        with tarfile.open(self.path("shard.tar"), "w") as tar:
+            for i in range(3):
+                member = tarfile.TarInfo(f"s{i}.png")
+                content = png(3, 4, 5, bytes(60))
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        for name, words in (("set", "3 samples of image:u8[1x4x5],label:i32[] and 1 pages"),
+                            ("shard.tar", "3 samples of image:u8[3x4x5]")):
+            text = self.succeed("verify", self.path(name))
+            self.assertRegex(text, re.escape(f"{self.path(name)}: {words} checked in ") +
+                             r"[0-9.]+ s: sound")
+
+    def test_a_schema_is_what_the_format_takes_for_one(self):
+        self.write("tokens.bin", bytes(64))
+        options = ("--format", "tokens", "--schema", "u16", "--length", 8)
+        for command in ("inspect", "verify"):
+            report = self.succeed_json(command, self.path("tokens.bin"), *options)
+            self.assertEqual(report["schema"], "tokens:u16[8]")
+
+    def test_an_empty_file_is_no_matter_of_lmdb(self):
+        for name in ("shard.tar", "set/data.mdb", "a.npy"):
+            self.write(name, b"")
+            result = self.run_command("verify", self.path(name))
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, f"{name}.* is empty; .*--format")
+            self.assertNotIn("LMDB", result.stderr)
+
+
 class VerifyMembers(CommandTest):
     """Members of archives are decoded as well, not only read."""
 
@@ -235,6 +269,35 @@ class VerifyMembers(CommandTest):
             faults = json.loads(result.stdout)["faults"]
             self.assertEqual([fault["sample"] for fault in faults], [damaged])
             self.assertIn(f"s{damaged:02}", faults[0]["text"])
+
+    def test_the_first_image_does_not_decide_against_the_others(self):
+        path = self.shard(m0=png(3, 4, 6, bytes(72)))
+        result = self.run_command("verify", path, "--json")
+        self.assertEqual(result.returncode, 1)
+        report = json.loads(result.stdout)
+        self.assertEqual([fault["sample"] for fault in report["faults"]], [0])
+        self.assertIn("u8[3x4x5]", report["schema"])
+
+    def test_where_nothing_decodes_every_sample_is_a_fault(self):
+        broken = png(3, 4, 5, bytes(60))[:30]
+        path = self.shard(**{f"m{i}": broken for i in range(12)})
+        result = self.run_command("verify", path, "--json")
+        self.assertEqual(result.returncode, 1)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["fault_count"], 12)
+        self.assertTrue(all("shard.tar" in fault["text"] for fault in report["faults"]))
+        report = self.succeed_json("inspect", path)
+        self.assertEqual(report["schema"], "")
+        self.assertIn("s00", report["fields_problem"])
+
+    def test_inspect_says_what_values_are_as_it_does_of_records(self):
+        path = self.shard()
+        report = self.succeed_json("inspect", path)
+        self.assertEqual((report["codec"], report["schema"]), ("parts", "png:u8[3x4x5],cls:i64[]"))
+        self.assertIn("png:u8[3x4x5],cls:i64[] (parts)", self.succeed("inspect", path))
+        write_records(self.path("set"), datums(3))
+        self.assertIn("image:u8[1x4x5],label:i32[] (datum)",
+                      self.succeed("inspect", self.path("set")))
 
     def test_what_was_left_out_is_told(self):
         with tarfile.open(self.path("part.tar"), "w") as tar:

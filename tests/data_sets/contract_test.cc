@@ -133,6 +133,35 @@ TEST_P(EveryFormat, PlansReadEachByteOnceAndInsideOfTheFiles) {
             ErrorKind::usage);
 }
 
+TEST_P(EveryFormat, GivesOneSampleWithoutAnIndex) {
+  const auto data = open();
+  for (const std::uint64_t id : {std::uint64_t{0}, kSamples - 1}) {
+    int calls = 0;
+    data->read_one(id, [&](const Record& record) {
+      ++calls;
+      EXPECT_EQ(record.sample, id);
+      EXPECT_EQ(text_of(record.key), key_of(set_, id));
+      EXPECT_EQ(text_of(record.value), set_.values[id]);
+    });
+    EXPECT_EQ(calls, 1);
+  }
+  EXPECT_EQ(data->used_index_bytes(), 0U);
+  EXPECT_EQ(test::error_from([&] { data->read_one(kSamples, [](const Record&) {}); }).kind(),
+            ErrorKind::usage);
+}
+
+// Where files are made of pages, records are handed over there.
+TEST_P(EveryFormat, ChecksItsPagesOrHasNone) {
+  const auto data = open();
+  std::vector<std::string> values;
+  const auto report =
+      data->check_pages(9, [&](const Record& record) { values.push_back(text_of(record.value)); });
+  EXPECT_EQ(report.has_value(), !data->look_at_pages().empty());
+  if (!report) return;
+  EXPECT_TRUE(report->sound());
+  EXPECT_EQ(values, report->samples ? set_.values : std::vector<std::string>());
+}
+
 TEST_P(EveryFormat, GivesAnySamplesInAnyOrder) {
   const Samples samples = Samples::open(set_.path, set_.options);
   std::mt19937 random(1);

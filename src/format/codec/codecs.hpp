@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "forebay/dataset.hpp"
 #include "forebay/transform.hpp"
 #include "format/codec/image.hpp"
+#include "format/record_source.hpp"
 
 namespace forebay {
 
@@ -29,9 +31,6 @@ class SchemaCodec : public Codec {
   std::string_view name_;  ///< lives as long as the process
   Schema schema_;
 };
-
-/// Where the first sample does not say what the values are, so many are asked.
-inline constexpr std::uint64_t kMostAsked = 1000;
 
 /// Caffe Datums like `first_value`. Throws corrupt.
 CodecPtr make_datum_codec(std::span<const std::byte> first_value);
@@ -87,6 +86,34 @@ class HoldsImage {
   virtual std::optional<StoredImage> decode_beside_image(
       std::span<const std::byte> value, std::span<const std::span<std::byte>> fields) const = 0;
 };
+
+// Which sample tells what all values are: the first that is not empty, where values are not to be
+// doubted.
+
+/// Hands over a sample. Throws what reading throws.
+using ReadSample = std::function<void(std::uint64_t id, const RecordSink& sink)>;
+
+/// What is passed over in the look for the sample that tells.
+struct Doubts {
+  bool undecodable = false;  ///< samples without fields, where a later one has some
+  bool unreadable = false;
+  /// Of so many samples at most the one that most others agree with, else the first.
+  std::size_t votes = 1;
+};
+
+struct TellingSample {
+  CodecOptions codec;        ///< what the user said; `bytes` where all samples are empty
+  std::uint64_t sample = 0;  ///< not looked at where the user said all, as are the next two
+  std::string key = {};
+  std::string value = {};
+
+  /// Throws as make_codec, naming `file` and the sample.
+  CodecPtr make(const std::string& file) const;
+};
+
+/// Looks at no more than 1,000 of `entries`. Throws what reading throws, and usage.
+TellingSample find_telling_sample(const CodecOptions& options, std::uint64_t entries,
+                                  const ReadSample& read, const Doubts& doubts = {});
 
 /// {"image", type, {channels, height, width}}
 Field image_field(const ImageShape& shape, ElementType type = ElementType::u8);

@@ -272,6 +272,29 @@ void ConventionSet::keys(const KeySink& sink) const {
   });
 }
 
+/// Of several databases there is no one tree to tell of.
+std::string ConventionSet::look_at_pages() const {
+  return databases_.size() == 1 ? databases_[0]->look_at_pages() : std::string();
+}
+
+std::optional<PagesReport> ConventionSet::check_pages(std::size_t most_faults,
+                                                      const RecordSink&) const {
+  PagesReport all;
+  for (const auto& database : databases_) {
+    auto one = *database->check_pages(most_faults - all.faults.size(), {});
+    all.records += one.records;
+    all.pages += one.pages;
+    all.free_pages += one.free_pages;
+    all.unreferenced_pages += one.unreferenced_pages;
+    all.fault_count += one.fault_count;
+    for (PageFault& fault : one.faults) {
+      fault.database = database->facts().path;
+      all.faults.push_back(std::move(fault));
+    }
+  }
+  return all;
+}
+
 void ConventionSet::locate(Peers& peers, BulkReader& reader) {
   for (std::uint32_t d = 0; d < databases_.size(); ++d) {
     ShiftedReader shifted(reader, offset_in_whole({.file = d}));

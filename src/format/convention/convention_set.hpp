@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ class ConventionSet final : public DataSet {
 
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   void keys(const KeySink& sink) const override;
+  std::string look_at_pages() const override;
+  std::optional<PagesReport> check_pages(std::size_t most_faults,
+                                         const RecordSink& sink) const override;
   void locate(Peers& peers, BulkReader& reader) override;
   bool give_up_index(const Error& mismatch) const override;
   std::uint64_t index_bytes() const override;

@@ -8,13 +8,14 @@ namespace forebay::convention {
 namespace {
 
 lmdb::Database open_one(const std::string& path, const FormatOptions& options) {
+  if (options.whole) return lmdb::Database::open_container(path, options.engine);
   return options.hold ? lmdb::Database::open(path, options.engine)
                       : lmdb::Database::open_unheld(path, options.engine);
 }
 
 lmdb::LmdbSetOptions set_options(const FormatOptions& options) {
   return {.locate = {.trust_sidecars = options.trust_sidecars,
-                     .may_cache = options.keeps,
+                     .may_cache = options.keeps && !options.whole,
                      .patience = options.patience,
                      .ask = options.ask},
           .bulk = options.bulk,
@@ -25,13 +26,20 @@ ConventionOptions convention_of(const FormatOptions& options) {
   return {.convention = options.convention, .order_by = options.order_by};
 }
 
+bool holds_no_samples(lmdb::Database& database) {
+  return database.entries() == 0 ||
+         (database.name().empty() && !database.named_databases().empty());
+}
+
 /// The only database that `text` names, where every record of it is a sample; else nothing.
 std::optional<lmdb::Database> open_plain(const std::string& text, const FormatOptions& options) {
   const std::vector<PartDatabases> list = find_databases(text);
   // A pattern may stand for a single database whose name only it tells.
   if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return std::nullopt;
   lmdb::Database database = open_one(text, options);
-  if (!is_plain(database, convention_of(options))) return std::nullopt;
+  const bool plain =
+      is_plain(database, convention_of(options)) || (options.whole && holds_no_samples(database));
+  if (!plain) return std::nullopt;
   database.pages().count_from_here();
   return database;
 }

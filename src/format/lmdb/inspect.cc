@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "forebay/error.hpp"
+#include "format/lmdb/provenance/sidecar.hpp"
+#include "format/user_cache.hpp"
 
 namespace forebay::lmdb {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// Recognizes how the keys of a data set are made, from one pass over them.
 class KeyPattern {
@@ -157,6 +163,76 @@ DatabaseReport inspect(Database& database) {
 DatabaseReport inspect(const std::string& path, Engine engine) {
   Database database = Database::open_container(path, engine);
   return inspect(database);
+}
+
+namespace {
+
+/// Form of the sidecar beside the data, "none", or why it is not used.
+std::string sidecar_state(Database& database, const std::string& path) {
+  const std::string file = sidecar_path(resolve_dataset_path(path));
+  if (file.empty() || !std::filesystem::exists(file)) return "none";
+  const TreeFacts facts = facts_of(database);
+  try {
+    const auto bytes = read_small_file(file, most_sidecar_bytes(facts.entries, facts.leaf_pages));
+    const auto loaded = load_sidecar(bytes, facts);
+    return loaded ? loaded.leaves->form() : "not used: " + loaded.problem;
+  } catch (const Error& error) {
+    return "not used: " + error.happened();
+  }
+}
+
+Json to_json(const SizeSummary& sizes) {
+  Json histogram = Json::array();
+  for (std::size_t i = 0; i < sizes.histogram.size(); ++i) {
+    if (sizes.histogram[i] == 0) continue;
+    const std::uint64_t from = i == 0 ? 0 : std::uint64_t{1} << (i - 1);
+    const std::uint64_t to = i == 0 ? 0 : (std::uint64_t{1} << i) - 1;
+    histogram.push_back({{"from", from}, {"to", to}, {"count", sizes.histogram[i]}});
+  }
+  return {{"min", sizes.min},
+          {"mean", sizes.mean()},
+          {"max", sizes.max},
+          {"total", sizes.total},
+          {"histogram", histogram}};
+}
+
+Json to_json(const PageSummary& pages) {
+  return {{"meta", pages.meta}, {"branch", pages.branch},
+          {"leaf", pages.leaf}, {"overflow", pages.overflow},
+          {"free", pages.free}, {"unaccounted", pages.unaccounted}};
+}
+
+}  // namespace
+
+std::string report_json(Database& database, const std::string& path) {
+  const DatabaseReport report = inspect(database);
+  Json named = Json::array();
+  for (const NamedDatabase& one : report.named) {
+    named.push_back({{"name", one.name}, {"entries", one.header.entries}});
+  }
+  Json json{{"path", path},
+            {"name", report.name},
+            {"entries", report.entries},
+            {"keys", to_json(report.keys)},
+            {"key_pattern", report.key_pattern},
+            {"values", to_json(report.values)},
+            {"codec", ""},
+            {"schema", ""},
+            {"fields", Json::array()},
+            {"page_size", report.page_size},
+            {"depth", report.depth},
+            {"transaction", report.txn_id},
+            {"pages", to_json(report.pages)},
+            {"used_bytes", report.used_bytes},
+            {"file_bytes", report.file_bytes},
+            {"records_per_leaf", report.records_per_leaf},
+            {"read_amplification", report.read_amplification},
+            {"named_databases", named},
+            {"sidecar", sidecar_state(database, path)},
+            {"samples", 0},
+            {"convention", nullptr}};
+  if (!report.damaged_meta.empty()) json["damaged_meta"] = report.damaged_meta;
+  return json.dump();
 }
 
 FreePages decode_free_pages(const Entry& entry, const DamageExplainer& explainer, PageNumber leaf) {

@@ -81,6 +81,9 @@ struct DatabaseReport {
 DatabaseReport inspect(const std::string& path, Engine engine);
 DatabaseReport inspect(Database& database);
 
+/// What inspect() finds, as DataSet::look_at_pages() has it; `path` as the user names the database.
+std::string report_json(Database& database, const std::string& path);
+
 /// Names of the named databases in the main tree of `snapshot`, with their headers.
 std::vector<NamedDatabase> list_named(PageReader& pages);
 

@@ -1,13 +1,16 @@
 #include "format/lmdb/lmdb_set.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "core/log.hpp"
+#include "format/lmdb/inspect.hpp"
 #include "format/lmdb/leaf_index.hpp"
+#include "format/lmdb/verify.hpp"
 
 namespace forebay::lmdb {
 
@@ -223,15 +226,47 @@ DecodeCounters LmdbSet::counters() const {
   return {.requests = pages.requests, .bytes_requested = pages.bytes, .pages_visited = pages.pages};
 }
 
-/// By a reader of its own: others may look samples up meanwhile.
+/// A reader of its own: others may look samples up meanwhile.
+Database LmdbSet::opened_again() const {
+  return Database::open(database_->shared_snapshot(), database_->name(), true);
+}
+
 void LmdbSet::keys(const KeySink& sink) const {
-  Database own = Database::open(database_->shared_snapshot(), database_->name(), true);
+  Database own = opened_again();
   Cursor cursor = own.tree().first();
   std::uint64_t id = 0;
   for (bool more = cursor.valid(); more; more = own.tree().next(cursor)) {
     sink(id++, own.tree().node(cursor).key);
   }
   check_unchanged(0);
+}
+
+void LmdbSet::read_one(std::uint64_t id, const RecordSink& sink) const {
+  require_runs(std::array{IdRun{.first = id, .count = 1}});
+  Database own = opened_again();
+  Cursor cursor;
+  own.tree().seek_record(cursor, id);
+  const Entry entry = own.tree().entry(cursor);
+  sink({.sample = id, .key = entry.key, .value = entry.value});
+  check_unchanged(0);
+}
+
+std::string LmdbSet::look_at_pages() const {
+  Database own = opened_again();
+  return report_json(own, facts_.path);
+}
+
+std::optional<PagesReport> LmdbSet::check_pages(std::size_t most_faults,
+                                                const RecordSink& sink) const {
+  Database own = opened_again();
+  PagesReport report = verify(own, {.max_faults = most_faults}, sink);
+  report.samples = true;
+  return report;
+}
+
+double LmdbSet::mean_value_bytes() const {
+  Database own = opened_again();
+  return inspect(own).values.mean();
 }
 
 std::string LmdbSet::info() const {

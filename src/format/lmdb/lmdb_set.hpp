@@ -59,6 +59,11 @@ class LmdbSet final : public DataSet {
 
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   void keys(const KeySink& sink) const override;
+  void read_one(std::uint64_t id, const RecordSink& sink) const override;
+  std::string look_at_pages() const override;
+  std::optional<PagesReport> check_pages(std::size_t most_faults,
+                                         const RecordSink& sink) const override;
+  double mean_value_bytes() const override;
   void locate(Peers& peers, BulkReader& reader) override;
   bool give_up_index(const Error& mismatch) const override;
   std::uint64_t index_bytes() const override;
@@ -80,6 +85,7 @@ class LmdbSet final : public DataSet {
 
  private:
   void make_index(Peers& peers, BulkReader& reader) const;
+  Database opened_again() const;
 
   std::shared_ptr<Database> database_;
   LmdbSetOptions options_;

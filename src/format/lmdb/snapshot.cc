@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::string_view kNotLmdb =
     "this is no LMDB file: check the path, or make one with 'forebay pack'; for records of one "
-    "size "
-    "say --format raw and their --schema";
+    "size say --format raw and their --schema";
+constexpr std::string_view kEmpty =
+    "copy it again from its source, or say what it is with --format";
 constexpr std::string_view kRestore = "restore the file from a copy";
 constexpr int kStableReads = 64;
 
@@ -141,7 +142,8 @@ MetaPages read_meta_pages(const File& file) {
     throw Error(ErrorKind::corrupt,
                 file_size == 0 ? "the file is empty"
                                : fmt::format("{} bytes are too few for LMDB", file_size),
-                std::string(kNotLmdb), {.file = file.path(), .offset = 0});
+                std::string(file_size == 0 ? kEmpty : kNotLmdb),
+                {.file = file.path(), .offset = 0});
   }
   const MetaBytes first = read_stable(file, 0);
   refuse_other_formats(first, file.path());

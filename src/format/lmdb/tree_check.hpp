@@ -15,7 +15,7 @@ namespace forebay::lmdb {
 /// Faults of one run, kept up to a limit.
 class FaultLog {
  public:
-  FaultLog(VerifyReport& report, std::size_t limit, std::uint32_t page_size)
+  FaultLog(PagesReport& report, std::size_t limit, std::uint32_t page_size)
       : report_(report), limit_(limit), page_size_(page_size) {}
 
   void add(const std::string& database, PageNumber page, std::string text, std::string key = {}) {
@@ -25,7 +25,7 @@ class FaultLog {
   }
 
  private:
-  VerifyReport& report_;
+  PagesReport& report_;
   std::size_t limit_;
   std::uint32_t page_size_;
 };

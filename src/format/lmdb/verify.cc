@@ -9,14 +9,14 @@ namespace {
 /// One run over all trees of a file.
 class Verifier {
  public:
-  Verifier(Database& database, const VerifyOptions& options, const RecordVisitor& visitor)
+  Verifier(Database& database, const VerifyOptions& options, const RecordSink& visitor)
       : database_(database),
         pages_(database.pages()),
         visitor_(visitor),
         owners_(database.snapshot()),
         log_(report_, options.max_faults, database.page_size()) {}
 
-  VerifyReport run() {
+  PagesReport run() {
     const Snapshot& snapshot = database_.snapshot();
     if (!snapshot.damaged_meta().empty()) log_.add("meta", 0, snapshot.damaged_meta());
     check_tree("main", snapshot.meta().main_tree, database_.name().empty());
@@ -83,16 +83,15 @@ class Verifier {
 
   Database& database_;
   PageReader& pages_;
-  const RecordVisitor& visitor_;
-  VerifyReport report_;
+  const RecordSink& visitor_;
+  PagesReport report_;
   PageOwners owners_;
   FaultLog log_;
 };
 
 }  // namespace
 
-VerifyReport verify(Database& database, const VerifyOptions& options,
-                    const RecordVisitor& visitor) {
+PagesReport verify(Database& database, const VerifyOptions& options, const RecordSink& visitor) {
   return Verifier(database, options, visitor).run();
 }
 

@@ -72,7 +72,7 @@ TEST_F(Damaged, BranchThatLeadsToALeafTwice) {
   file_.set_child(file_.root(), 2, file_.child(file_.root(), 1));
   Database database = Database::open(file_.open());
   // A walk alone notices by the count, verify by the page.
-  const VerifyReport report = verify(database);
+  const PagesReport report = verify(database);
   EXPECT_FALSE(report.sound());
 }
 

@@ -55,7 +55,7 @@ TEST_P(EveryDatabaseLookedInto, VerifyFindsEveryRecordAndNoFault) {
   for (const Engine engine : {Engine::mmap, Engine::pread}) {
     Database database = open(engine);
     std::size_t seen = 0;
-    const VerifyReport report = verify(database, {}, [&](const Record& record) {
+    const PagesReport report = verify(database, {}, [&](const Record& record) {
       ASSERT_EQ(record.sample, seen);
       ASSERT_EQ(to_text(record.key), expected_[seen].key);
       ASSERT_EQ(to_text(record.value), expected_[seen].value);
@@ -113,7 +113,7 @@ class VerifyDamaged : public testing::Test {
  protected:
   VerifyDamaged() : file_(test::LmdbBuilder().in_order(300).values(200, 3000)) {}
 
-  VerifyReport run(const VerifyOptions& options = {}) {
+  PagesReport run(const VerifyOptions& options = {}) {
     const auto snapshot = std::make_shared<const Snapshot>(file_.open());
     Database database = Database::open(snapshot, {}, true);  // looks at no record yet
     records_.clear();
@@ -129,7 +129,7 @@ TEST_F(VerifyDamaged, ReportsAZeroedLeafAndGoesOnBesideIt) {
   const PageNumber leaf = file_.child(file_.root(), 2);
   const unsigned lost = file_.count(leaf);
   file_.zero_page(leaf);
-  const VerifyReport report = run();
+  const PagesReport report = run();
   ASSERT_EQ(report.fault_count, 1U);
   EXPECT_EQ(report.faults[0].page, leaf);
   EXPECT_EQ(report.faults[0].offset, leaf * 4096);
@@ -138,7 +138,7 @@ TEST_F(VerifyDamaged, ReportsAZeroedLeafAndGoesOnBesideIt) {
 
 TEST_F(VerifyDamaged, ReportsAPageWithTwoOwners) {
   file_.set_child(file_.root(), 2, file_.child(file_.root(), 1));
-  const VerifyReport report = run();
+  const PagesReport report = run();
   EXPECT_FALSE(report.sound());
   EXPECT_THAT(report.faults[0].text, testing::HasSubstr("used twice"));
   EXPECT_LT(records_.size(), 300U);
@@ -146,7 +146,7 @@ TEST_F(VerifyDamaged, ReportsAPageWithTwoOwners) {
 
 TEST_F(VerifyDamaged, ReportsALoopInABranch) {
   file_.set_child(file_.root(), 1, file_.root());
-  const VerifyReport report = run();
+  const PagesReport report = run();
   EXPECT_THAT(report.faults[0].text, testing::HasSubstr("used twice"));
 }
 
@@ -154,7 +154,7 @@ TEST_F(VerifyDamaged, ReportsKeysOutOfOrderWithTheKey) {
   unsigned slot = 1;
   while (file_.count(file_.child(file_.root(), slot)) < 2) ++slot;
   file_.swap_slots(file_.child(file_.root(), slot), 0, 1);
-  const VerifyReport report = run();
+  const PagesReport report = run();
   ASSERT_FALSE(report.sound());
   EXPECT_THAT(report.faults[0].text, testing::HasSubstr("not above"));
   EXPECT_FALSE(report.faults[0].key.empty());
@@ -163,14 +163,14 @@ TEST_F(VerifyDamaged, ReportsKeysOutOfOrderWithTheKey) {
 
 TEST_F(VerifyDamaged, ReportsCountsThatDoNotAgree) {
   file_.set_main_entries(299);
-  const VerifyReport report = run();
+  const PagesReport report = run();
   ASSERT_EQ(report.fault_count, 1U);
   EXPECT_THAT(report.faults[0].text, testing::HasSubstr("300 entries but its header counts 299"));
 }
 
 TEST_F(VerifyDamaged, ReportsWhatTheVisitorThrowsWithTheKey) {
   Database database = Database::open(file_.open());
-  const VerifyReport report = verify(database, {}, [](const Record& record) {
+  const PagesReport report = verify(database, {}, [](const Record& record) {
     if (record.sample == 17) throw Error(ErrorKind::corrupt, "the value does not decode");
   });
   ASSERT_EQ(report.fault_count, 1U);
@@ -180,14 +180,14 @@ TEST_F(VerifyDamaged, ReportsWhatTheVisitorThrowsWithTheKey) {
 
 TEST_F(VerifyDamaged, KeepsAsManyFaultsAsAllowedAndCountsAll) {
   for (unsigned slot = 0; slot < 5; ++slot) file_.zero_page(file_.child(file_.root(), slot));
-  const VerifyReport report = run({.max_faults = 2});
+  const PagesReport report = run({.max_faults = 2});
   EXPECT_EQ(report.fault_count, 5U);
   EXPECT_EQ(report.faults.size(), 2U);
 }
 
 TEST_F(VerifyDamaged, ReportsADamagedMetaPage) {
   file_.zero_page(file_.older_meta_page());
-  const VerifyReport report = run();
+  const PagesReport report = run();
   ASSERT_EQ(report.fault_count, 1U);
   EXPECT_EQ(report.faults[0].database, "meta");
   EXPECT_EQ(records_.size(), 300U);
@@ -197,7 +197,7 @@ TEST(Verify, ReportsFreePagesThatAreInTheTree) {
   FileSurgery file(test::LmdbBuilder().in_order(300).values(2500).commit_every(50).delete_every(3));
   file.set_first_free_page(file.child(file.root(), 0));
   Database database = Database::open(file.open());
-  const VerifyReport report = verify(database);
+  const PagesReport report = verify(database);
   ASSERT_FALSE(report.sound());
   EXPECT_EQ(report.faults[0].database, "free list");
 }

@@ -1,0 +1,37 @@
+// What `forebay inspect` tells of files that are not made of pages: fields or parts, and what
+// reading them costs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "cli/dataset_options.hpp"
+
+namespace forebay {
+
+/// The fields of values, or why they are not known.
+struct Fields {
+  std::string codec;
+  Schema schema;
+  std::string problem;
+};
+
+/// As the first samples tell. Throws usage.
+Fields fields_of(const DataSet& data, const CodecOptions& options);
+/// "image:u8[3x32x32] (image)"
+std::string describe(const Fields& fields);
+
+struct InspectSamplesOptions {
+  std::uint64_t group = 256;  ///< samples whose reads are counted
+  std::string dump;           ///< ids whose bytes go to stdout; "all"
+};
+
+/// --group, --dump
+void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options);
+
+/// Prints what `data` holds and what reading it costs, or dumps samples.
+void inspect_samples(const DatasetOptions& dataset, const DataSet& data,
+                     const InspectSamplesOptions& options);
+
+}  // namespace forebay
