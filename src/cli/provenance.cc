@@ -215,7 +215,8 @@ void remove(const ProvenanceCommand& command) {
   for (const std::string& file : candidates(command)) {
     std::error_code error;
     if (fs::remove(file, error)) removed.push_back(file);
-    if (error) {
+    const bool absent = error == std::errc::not_a_directory;  // as where nothing is to be cached
+    if (error && !absent) {
       throw Error(ErrorKind::io, error.message(), "check the permissions of its directory",
                   at_file(file));
     }

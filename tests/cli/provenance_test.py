@@ -124,6 +124,9 @@ class Provenance(CommandTest):
         self.assertFalse(os.path.exists(self.sidecar()))
         self.assertIn("no sidecar", self.succeed("provenance", self.path("set"), "--remove"))
         self.fail("provenance", self.path("set"), "--check", naming="data.mdb.forebay")
+        # Where there can be no cache, nothing of it is to be removed.
+        os.environ["XDG_CACHE_HOME"] = "/dev/null"
+        self.assertIn("no sidecar", self.succeed("provenance", self.path("set"), "--remove"))
         self.fail("provenance", self.path("set"), "--check", "--remove", code=2)
 
     def test_another_file_can_be_named(self):
