@@ -44,10 +44,21 @@ function(forebay_room name)
 endfunction()
 
 # forebay_test_cases(TARGET NAME LABEL): each case of a test program is a ctest case, NAME.Suite.Case.
+# LABEL lets a preset pick what it can run (unit, threads, torch); programs labelled `threads` are also
+# built by the target thread_tests, and all by room_tests. Without FOREBAY_ROOM_TESTS only those that need
+# torch, which no sanitizer sees, are built with everything else, and run.
 # Under FOREBAY_TEST_PROGRAMS the program as a whole, or a quarter of a large one, is one: NAME.program_0,
 # which saves thousands of process starts where these are slow; scripts/stages.sh counts the cases in what
 # it writes down.
 function(forebay_test_cases target name label)
+  add_dependencies(room_tests ${target})
+  if(label STREQUAL threads)
+    add_dependencies(thread_tests ${target})
+  endif()
+  if(NOT FOREBAY_ROOM_TESTS AND NOT label STREQUAL torch)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   # No test finds what another one has left in the user's cache.
   set(environment "XDG_CACHE_HOME=/dev/null")
   if(NOT FOREBAY_TEST_PROGRAMS)
@@ -87,7 +98,7 @@ function(forebay_test_headers target)
     set(empty ${PROJECT_BINARY_DIR}/test_headers.cc)
     file(WRITE ${empty}.new "")
     file(COPY_FILE ${empty}.new ${empty} ONLY_IF_DIFFERENT)
-    add_library(forebay_test_headers OBJECT ${empty})
+    add_library(forebay_test_headers OBJECT EXCLUDE_FROM_ALL ${empty})
     # As for programs, which are compiled with this instead of -fPIC.
     set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(forebay_test_headers PRIVATE ${FOREBAY_TEST_OPTIONS} -fPIE)
@@ -99,10 +110,7 @@ function(forebay_test_headers target)
   target_precompile_headers(${target} REUSE_FROM forebay_test_headers)
 endfunction()
 
-# forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, its cases ctest cases.
-# LABEL lets a preset pick what it can run (unit, threads, torch); programs labelled `threads`
-# are also built by the target thread_tests, and all by local_tests. Without FOREBAY_ROOM_TESTS only
-# those that need torch, which no sanitizer sees, are built with everything else and run.
+# forebay_test(NAME): tests/NAME/*_test.cc becomes one test program, with cases as above.
 function(forebay_test name)
   cmake_parse_arguments(TEST "" "LABEL" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cc)
@@ -118,13 +126,6 @@ function(forebay_test name)
   forebay_test_headers(${target})
   if(NOT TEST_LABEL)
     set(TEST_LABEL unit)
-  elseif(TEST_LABEL STREQUAL threads)
-    add_dependencies(thread_tests ${target})
   endif()
-  add_dependencies(local_tests ${target})
-  if(FOREBAY_ROOM_TESTS OR TEST_LABEL STREQUAL torch)
-    forebay_test_cases(${target} ${name} ${TEST_LABEL})
-  else()
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
+  forebay_test_cases(${target} ${name} ${TEST_LABEL})
 endfunction()

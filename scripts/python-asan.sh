@@ -8,7 +8,8 @@
 
 venv=$PWD/build/venv-asan
 python=$venv/bin/python
-if [ $# -eq 0 ]; then set -- test_memory.py; fi
+targets=(forebay_python)
+if [ $# -gt 0 ]; then targets+=(forebay-cli); else set -- test_memory.py; fi
 
 if [ ! -x "$python" ]; then
   /usr/bin/python3 -m venv --system-site-packages "$venv"
@@ -16,7 +17,7 @@ if [ ! -x "$python" ]; then
 fi
 # Its tests, fuzz targets and ways to compile are whoever's who has configured the folder before.
 configure asan -DFOREBAY_PYTHON=ON -DFOREBAY_TENSORFLOW=OFF -DPython_EXECUTABLE="$python"
-build asan forebay_python forebay-cli
+build asan "${targets[@]}"
 
 # The command has the library of the sanitizer in itself, and must not meet another.
 mkdir -p build/asan/python-bin

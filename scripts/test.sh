@@ -49,8 +49,8 @@ mpich() {
 # package does with memory.
 asan() {
   prepare asan -DFOREBAY_FUZZ=ON -DFOREBAY_FUZZ_SECONDS=2
-  build asan local_tests fuzz_targets
-  run_tests asan mpi
+  build asan room_tests fuzz_targets
+  run_tests asan mpi cli install
   scripts/python-asan.sh
 }
 

@@ -12,7 +12,8 @@ namespace forebay {
 namespace {
 
 std::string plugin(const std::string& name) {
-  return std::string(FOREBAY_TEST_PLUGINS) + "/plugin_" + name + ".so";
+  std::string file = FOREBAY_TEST_PLUGINS "/plugin_";
+  return file.append(name).append(".so");
 }
 
 TEST(MpiIo, GivesEverySample) { test::check_mpiio_gives_every_sample(test::world()); }
