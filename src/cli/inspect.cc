@@ -136,7 +136,7 @@ void print_named(const Json& pages) {
                                  count_of(one["entries"])));
     label = "";
   }
-  if (pages["entries"] == 0 && pages["name"] == "") {
+  if (pages["entries"] == 0 && text_of(pages["name"]).empty()) {
     print_row("",
               fmt::format("open one as '{}#{}'", text_of(pages["path"]), text_of(all[0]["name"])));
   }
