@@ -9,15 +9,18 @@
 . scripts/stages.sh
 
 # prepare PRESET [cmake option...]: from nothing, most of the time would go into headers and starts of
-# processes, so sources are compiled in groups, without what only a debugger reads, under sanitizers
-# without optimization, and a test program is one case. A folder that somebody works in keeps its way to
-# compile, and its tests; `make test-full` compiles and runs everything by itself.
+# processes, so sources are compiled in groups, without what only a debugger reads, under the address
+# sanitizer without optimization (tests of whole loaders under the thread sanitizer are too slow then),
+# and a test program is one case. A folder that somebody works in keeps its way to compile, and its
+# tests; `make test-full` compiles and runs everything by itself.
 prepare() {
   local quickly=()
   if [ ! -e "build/$1/CMakeCache.txt" ]; then
-    quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG"
-             -DCMAKE_CXX_FLAGS_DEBUG=-O0)
-    if [ "$1" = release ]; then quickly+=(-DFOREBAY_ROOM_TESTS=OFF); fi
+    quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG")
+    case $1 in
+      release) quickly+=(-DFOREBAY_ROOM_TESTS=OFF) ;;
+      asan) quickly+=(-DCMAKE_CXX_FLAGS_DEBUG=-O0) ;;
+    esac
   fi
   configure "$@" "${quickly[@]}" -DFOREBAY_TEST_PROGRAMS=ON
 }
