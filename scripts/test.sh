@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests that every change must pass: `make test`. Some 20 minutes on 2 cores from nothing, most of
-# them compilation: so each test runs where it proves most. Those of single rooms run under the address
+# The tests that every change must pass: `make test`. From nothing most of its time would be compilation,
+# so each test runs where it proves most. Those of single rooms run under the address
 # sanitizer and, where threads of one process meet, under the thread sanitizer; what needs ranks on both
 # MPIs; commands and packages as they are shipped. `make test-full` runs all of them everywhere.
 # shellcheck source=scripts/common.sh
