@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
@@ -177,8 +178,7 @@ void Verification::check(std::uint64_t first, std::uint64_t count) {
 void Verification::decode(std::size_t position, std::uint64_t sample) {
   std::string key;
   try {
-    const auto name = reader_.key(position);
-    key = printable_key({reinterpret_cast<const char*>(name.data()), name.size()});
+    key = printable_key(chars_of(reader_.key(position)));
     const auto value = reader_.value(position);
     if (decoder_) (*decoder_)(value);
   } catch (const Error& error) {

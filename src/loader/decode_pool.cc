@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay {
 namespace {
@@ -19,9 +20,7 @@ constexpr std::size_t kChunkBytes = 64 << 10;
 // first bytes, which may tell where their parts are.
 constexpr std::size_t kFetched = 4;
 
-std::string key_text(const Sample& sample) {
-  return printable_key({reinterpret_cast<const char*>(sample.key.data()), sample.key.size()});
-}
+std::string key_text(const Sample& sample) { return printable_key(chars_of(sample.key)); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "format/byte_stream.hpp"
 #include "format/codec/wire.hpp"
 
 namespace forebay::tfrecord {
@@ -12,10 +13,6 @@ using wire::WireReader;
 
 WireReader reader_of(std::span<const std::byte> bytes) {
   return {bytes, "a tf.train.Example", "write the record again"};
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 void append(std::vector<std::byte>& memory, std::span<const std::byte> bytes) {
@@ -42,7 +39,7 @@ void read_entry(std::span<const std::byte> entry, Feature& feature) {
   WireReader fields = reader_of(entry);
   while (!fields.at_end()) {
     const WireField field = fields.next();
-    if (field.is(1, wire::kBytes)) feature.name = text_of(field.payload);
+    if (field.is(1, wire::kBytes)) feature.name = chars_of(field.payload);
     if (field.is(2, wire::kBytes)) read_lists(field.payload, feature);
   }
 }
