@@ -65,7 +65,7 @@ def command_line(command, *, mpi="openmpi", count=2, ranks_per_node=1, rate="non
 
 
 def start(command, *, capture=False, **options):
-    """A Popen of command_line(). Killing it ends all of it; so does the end of this process."""
+    """A Popen of command_line(). Killing it while that runs ends all of it; so does our own end."""
     require()
     words, environment = command_line(command, **options)
     pipe = subprocess.PIPE if capture else None

@@ -9,6 +9,7 @@ faster), of the loop's time and, since others may use the machine, of the CPU ti
 Needs NumPy, h5py and lmdb, and root for cold cases.
 """
 
+import itertools
 import json
 import os
 import resource
@@ -58,6 +59,10 @@ def spread_of_ratios(before, after):
     return measuring.spread_of([old / new for old, new in zip(before, after)])
 
 
+def case_name(file, order, cold):
+    return f"{file} {order} {'cold' if cold else 'warm'}"
+
+
 def compare(commands, options, *case):
     times = {command: [] for command in commands}
     for turn in range(options.rounds + 1):  # the first fills caches
@@ -66,7 +71,7 @@ def compare(commands, options, *case):
     (before, cpu_before), (after, cpu_after) = (zip(*times[command][1:]) for command in commands)
     ratio, cpu = spread_of_ratios(before, after), spread_of_ratios(cpu_before, cpu_after)
     print(*case, measuring.spread_text(ratio, 3), "CPU", measuring.spread_text(cpu, 3), flush=True)
-    return {"case": " ".join((*case[:2], "cold" if case[2] else "warm")), "seconds_before": before,
+    return {"case": case_name(*case), "seconds_before": before,
             "seconds_after": after, "ratio": ratio, "cpu_before": cpu_before,
             "cpu_after": cpu_after, "cpu_ratio": cpu, "load": machine.load_average()}
 
@@ -78,6 +83,8 @@ def main():
     parser.add_argument("--samples", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=16, help="of a warm run; a cold one has one")
+    parser.add_argument("--cases", nargs="+", metavar="CASE",
+                        help="only these, like 'x.npy strided cold'")
     options = parser.parse_args()
     commands = [os.path.abspath(path) for path in (options.before, options.after)]
     output = os.path.abspath(options.output)
@@ -88,9 +95,9 @@ def main():
         with measuring.described(output, folder) as results:
             results |= {"bench": "versions", "builds": options.names, "samples": options.samples,
                         "sample_bytes": 3000, "batch": 256, "epochs_warm": options.epochs}
-            results["cases"] = [compare(commands, options, file, order, cold)
-                                for file in ("x.lmdb", "x.h5", "x.npy")
-                                for order in ORDERS for cold in (False, True)]
+            cases = itertools.product(("x.lmdb", "x.h5", "x.npy"), ORDERS, (False, True))
+            results["cases"] = [compare(commands, options, *case) for case in cases
+                                if not options.cases or case_name(*case) in options.cases]
         os.chdir("/")
 
 

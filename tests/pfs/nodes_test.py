@@ -5,6 +5,7 @@ FOREBAY_MPI is the flavour of the launcher and of FOREBAY_COMMAND. Delays of the
 no test looks at a clock, except for limits of tens of seconds.
 """
 
+import functools
 import json
 import os
 import re
@@ -97,7 +98,9 @@ class Network(unittest.TestCase):
         job = network_nodes.start(["sleep", mark], mpi=MPI)
         self.addCleanup(job.wait)
         end = time.monotonic() + _LIMIT
-        while len(pfs_case.processes(f"sleep {mark}")) < 2 and time.monotonic() < end:
+        # Those that start it name it as well, and are there before one looks after the other.
+        ranks = functools.partial(pfs_case.processes, f"sleep {mark}", whole=True)
+        while len(ranks()) < 2 and time.monotonic() < end:
             time.sleep(0.05)
         job.kill()
         job.wait()

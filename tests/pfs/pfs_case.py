@@ -16,8 +16,8 @@ PFS = os.environ.get("FOREBAY_PFS", os.path.join(ROOT, "build/release/bench/pfs/
 _SKIPPED = 77
 
 
-def processes(text):
-    """Numbers of the living processes, other than this, whose command line contains `text`."""
+def processes(text, whole=False):
+    """Numbers of living processes, other than this, whose command line contains, or is, `text`."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
@@ -26,7 +26,7 @@ def processes(text):
                     words = file.read().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if text in words:
+            if words.rstrip() == text if whole else text in words:
                 found.append(int(entry))
     return found
 
