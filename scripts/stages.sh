@@ -61,25 +61,32 @@ failed_in() {
   sed -nE "s/^FAILED ([^ ]+).*/$2: \1/p" "$1"
 }
 
-# Runs FUNCTION in a subshell of its own; a failing stage does not keep the others from running.
-stage() {
-  local name=$1 function=$2 start log status=0 verdict=passed failed_before=$tests_failed
+# `run_stage NAME FUNCTION`, in a subshell of its own; a failing stage does not keep the others from
+# running. What it prints and how it ended is also kept, for `count_stage NAME`.
+run_stage() {
+  local name=$1 function=$2 start status=0
   start=$(date +%s)
-  log=$(mktemp)
-  rm -rf "build/$name/test_cases"
+  rm -rf "build/$name/test_cases" "build/$name.status"
+  mkdir -p build
   printf '\n=== %s ===\n' "$name"
   # Not `if (...)`: inside a condition the shell would ignore `set -e`.
   set +e
-  (set -e; "$function") 2>&1 | tee "$log"
+  (set -e; "$function") 2>&1 | tee "build/$name.log"
   status=${PIPESTATUS[0]}
   set -e
+  echo "$status $(seconds_since "$start")" >"build/$name.status"
+}
+
+count_stage() {
+  local name=$1 log=build/$1.log status=1 seconds=0 verdict=passed failed_before=$tests_failed
+  touch "$log" "build/$name.status"  # of one that was ended before
+  read -r status seconds <"build/$name.status" || true
   count_tests "$log"
   count_pytest "$log"
   count_cases "build/$name/test_cases"
   tell_skipped "build/$name/test_cases"
   failed_names+=$(failed_in "$log" "$name")
   failed_names=${failed_names:+${failed_names%$'\n'}$'\n'}
-  rm -f "$log"
   if [ "$status" -ne 0 ]; then
     verdict=FAILED
     stages_failed=$((stages_failed + 1))
@@ -89,8 +96,13 @@ stage() {
     tests_failed=$((tests_failed + 1))
     tests_total=$((tests_total + 1))
   fi
-  stage_lines+=$(printf '%-14s %-7s %5s s' "$name" "$verdict" "$(seconds_since "$start")")$'\n'
-  printf -- '--- %s %s after %s s ---\n' "$name" "$verdict" "$(seconds_since "$start")"
+  stage_lines+=$(printf '%-14s %-7s %5s s' "$name" "$verdict" "$seconds")$'\n'
+  printf -- '--- %s %s after %s s ---\n' "$name" "$verdict" "$seconds"
+}
+
+stage() {
+  run_stage "$@"
+  count_stage "$1"
 }
 
 # Prints the table and, last, one line in ctest's own words for all stages together.

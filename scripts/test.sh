@@ -14,8 +14,10 @@
 # and a test program is one case. A folder that somebody works in keeps its way to compile, and its
 # tests; `make test-full` compiles and runs everything by itself.
 prepare() {
-  local quickly=()
-  if [ ! -e "build/$1/CMakeCache.txt" ]; then
+  local quickly=() mark=build/$1/compiled_quickly
+  if [ ! -e "build/$1/CMakeCache.txt" ] || [ -e "$mark" ]; then
+    mkdir -p "build/$1"
+    touch "$mark"
     quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG")
     case $1 in
       release) quickly+=(-DFOREBAY_ROOM_TESTS=OFF) ;;
@@ -69,12 +71,11 @@ tsan() {
   run_tests tsan -R "^($(IFS='|'; echo "${threaded[*]}"))\\."
 }
 
-# Tests under a launcher mostly wait: what the sanitizers want is compiled meanwhile, on cores that
-# nobody else wants. What does not compile is told by its stage, which tries again.
-compile_ahead() {
-  renice -n 19 -p "$BASHPID" >/dev/null
-  build_asan
-  build_tsan
+# Both sanitizers, compiled by cores that nobody else wants.
+sanitizers() {
+  (renice -n 19 -p "$BASHPID" && build_asan && build_tsan) >build/sanitizers.log 2>&1 || true
+  run_stage asan asan
+  run_stage tsan tsan
 }
 
 # The Python package, from its wheel, and the pages that document it. Compiled with the options of the
@@ -90,13 +91,31 @@ python_package() {
   return "$status"
 }
 
+if [ "${1:-}" = sanitizers ]; then
+  sanitizers
+  exit
+fi
+
+# Tests under a launcher mostly wait, so the sanitizers' run meanwhile where they can have a /dev/shm
+# of their own: some look for what is left there.
 mkdir -p build
-compile_ahead >build/ahead.log 2>&1 &
-ahead=$!
+rm -f build/{asan,tsan}.{log,status}
+beside=""
+trap '[ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true' EXIT
+if unshare --mount true 2>/dev/null; then
+  setsid unshare --mount sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec scripts/test.sh sanitizers' \
+    >build/beside.log 2>&1 &
+  beside=$!
+fi
 stage release release
 stage python python_package
 stage release-mpich mpich
-wait "$ahead" || true
-stage asan asan
-stage tsan tsan
+if [ -n "$beside" ]; then
+  wait "$beside" || true
+  cat build/beside.log
+else
+  sanitizers
+fi
+count_stage asan
+count_stage tsan
 finish

@@ -71,10 +71,13 @@ class ByteReader {
     std::memcpy(&value, raw(sizeof value).data(), sizeof value);
     return value;
   }
+  /// Without a call for numbers of one and two bytes, as most sizes and distances are.
   std::uint64_t varint() {
-    if (!rest_.empty() && rest_[0] < std::byte{128}) {
-      const auto value = std::to_integer<std::uint64_t>(rest_[0]);
-      rest_ = rest_.subspan(1);
+    const std::size_t bytes = rest_.size() >= 2 && rest_[0] >= std::byte{128} ? 2 : 1;
+    if (!rest_.empty() && rest_[bytes - 1] < std::byte{128}) {
+      auto value = std::to_integer<std::uint64_t>(rest_[0] & std::byte{127});
+      if (bytes == 2) value |= std::to_integer<std::uint64_t>(rest_[1]) << 7;
+      rest_ = rest_.subspan(bytes);
       return value;
     }
     return long_varint();

@@ -18,7 +18,7 @@
 namespace forebay {
 namespace {
 
-constexpr std::string_view kMagic = "FBMEMB1\n";
+constexpr std::string_view kMagic = "FBMEMB2\n";
 // Clocks of file systems are as coarse as that.
 constexpr std::int64_t kJustNow = 2'000'000'000;
 

@@ -18,20 +18,6 @@ constexpr unsigned kPartShift = kKindBits + 1;
 
 [[noreturn]] void refuse(const char* text) { throw Error(ErrorKind::corrupt, text); }
 
-/// in.varint(), without a call for numbers of two bytes, as most sizes and distances are.
-std::uint64_t number_of(ByteReader& in) {
-  const auto rest = in.rest();
-  if (rest.size() < 2 || rest[0] < std::byte{128} || rest[1] >= std::byte{128}) return in.varint();
-  const auto bytes = in.raw(2);
-  return std::to_integer<std::uint64_t>(bytes[0] & std::byte{127}) |
-         std::to_integer<std::uint64_t>(bytes[1]) << 7;
-}
-
-std::uint64_t difference_of(ByteReader& in) {
-  const std::uint64_t folded = number_of(in);
-  return (folded >> 1) ^ (~(folded & 1) + 1);
-}
-
 }  // namespace
 
 void MemberTable::begin_sample(std::string_view key) {
@@ -145,8 +131,8 @@ void MemberRows::read_part(std::uint64_t code) {
   if (kind == MemberTable::other_file) {
     member.file = static_cast<std::uint32_t>(rest_.varint(kMostFile));
   }
-  member.offset = (kind == MemberTable::same_file ? last_.end : 0) + difference_of(rest_);
-  member.bytes = number_of(rest_);
+  member.offset = (kind == MemberTable::same_file ? last_.end : 0) + rest_.difference();
+  member.bytes = rest_.varint();
   last_ = {.end = member.offset + member.bytes, .file = member.file};
   if (!table_.coded_) return;
   part.coded.in_place = (code & kInPlaceBit) != 0;

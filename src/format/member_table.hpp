@@ -4,12 +4,12 @@
 //   sample   0, bytes that its name shares with the one before, the rest of its name
 //   part     its number and kind, its file where that is another one, its offset from the end of
 //            the part before it, its bytes, and how it is coded where some are
-//   block    8 samples; its first one says nothing by what came before
+//   block    4 samples; its first one says nothing by what came before
 //
 //   | 0 0 name part part | 0 4 me part part | ...  | 0 0 name part part | ...
 //   ^ begins_[0]                                   ^ begins_[1]
 //
-// So a sample is found by its block and, in the mean, four samples before it.
+// So a sample is found by its block and, in the mean, two samples before it.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ class MemberTable {
 
  private:
   friend class MemberRows;
-  static constexpr std::uint64_t kBlock = 8;
+  static constexpr std::uint64_t kBlock = 4;
   /// What the next part is measured from.
   struct Place {
     std::uint64_t end = 0;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x53504246;  // "FBPS"
 constexpr std::size_t kAlignment = 8;
-constexpr std::uint64_t kLine = 64;  // of a cache
+constexpr std::uint64_t kLine = 64;    // of a cache
+constexpr std::uint64_t kPage = 4096;  // behind which a processor fetches nothing by itself
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -134,6 +135,8 @@ void fetch_ends(std::span<const std::byte> value) noexcept {
     const auto* const begin = reinterpret_cast<const std::byte*>(one.address);
     __builtin_prefetch(begin);
     if (one.length > kLine) __builtin_prefetch(begin + one.length - 1);
+    const std::uint64_t in_page = kPage - one.address % kPage;
+    if (one.length > in_page) __builtin_prefetch(begin + in_page);
   }
 }
 
