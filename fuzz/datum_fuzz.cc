@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace forebay;
   const std::span value(reinterpret_cast<const std::byte*>(data), size);
   compare_with_generated_parser(value);
-  for (const char* codec : {"auto", "datum", "image"}) {
+  for (const char* codec : {"auto", "datum", "image", "image:rgba", "image:palette=index"}) {
     expect_result_or_error([&] { decode(codec, value); });
   }
   return 0;

@@ -8,6 +8,7 @@
 
 #include "format/codec/datum.hpp"
 #include "format/codec/image.hpp"
+#include "tests/format/codec/image_files.hpp"
 
 namespace {
 
@@ -54,6 +55,20 @@ void write_seeds(const std::filesystem::path& directory) {
   write(directory / "gray_jpeg", text(gray_jpeg));
   write(directory / "png", text(png));
   write(directory / "color_png", text(encode_png(kColor, pixels(kColor))));
+  for (const bool big_endian : {false, true}) {
+    const std::string exif = test::exif_text(big_endian ? 6 : 7, big_endian);
+    const std::string suffix = big_endian ? "_big" : "_little";
+    write(directory / ("turned_jpeg" + suffix), text(test::with_exif(jpeg, exif)));
+    write(directory / ("turned_png" + suffix), text(test::with_chunk(png, "eXIf", exif)));
+  }
+  write(directory / "palette_png", text(test::png_of({.width = 4,
+                                                      .height = 1,
+                                                      .bits = 2,
+                                                      .color = 3,
+                                                      .chunks = test::chunk_text("PLTE", "abcdef"),
+                                                      .rows = "\x11"})));
+  constexpr ImageShape kDeep{4, 3, 2, ElementType::u16};
+  write(directory / "deep_png", text(encode_png(kDeep, pixels(kDeep))));
 }
 
 }  // namespace

@@ -89,10 +89,10 @@ class Codec {
 
 /// How to look at stored values.
 struct CodecOptions {
-  /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded).
-  /// image: a JPEG or PNG file. raw: the tensor that `schema` declares. number: an integer as text.
-  /// f32, i64 and so on: an array of these, of any length. NAME:f32[3]: one of that shape.
-  /// bytes: not decoded.
+  /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded). image: an
+  /// image file; image:rgb and so on say how it is read (docs/decoding.md). raw: the tensor that
+  /// `schema` declares. number: an integer as text. f32, i64 and so on: an array of these, of any
+  /// length. NAME:f32[3]: one of that shape. bytes: not decoded.
   /// Of samples with parts: for all, or NAME=CODEC,NAME=CODEC, where the others are auto.
   std::string codec = "auto";
   /// Declared fields for `raw`, e.g. "image:u8[3x32x32]"; for the others an expectation to check.

@@ -7,6 +7,8 @@
 //
 //   from=hwc                      first: the stored array is height, width, channel (not for files)
 //   full-decode                   first: JPEG files are never decoded at a fraction of their size
+//   orientation=stored            first: image files are not turned as their EXIF orientation says
+//   palette=index                 first: of PNG, GIF, BMP and TIFF palettes the numbers, not colors
 //   resize=S | resize=HxW         the shorter side becomes S, the other S * long / short, rounded
 //                                 down; or both are given. Bilinear, averaging where it shrinks, as
 //                                 torchvision does with antialias
@@ -17,8 +19,8 @@
 //   flip[=P] | vflip[=P]          left to right, or top to bottom, with probability P (0.5)
 //   pad=N                         N pixels of 0 on each side
 //   gray | rgb                    one channel of 0.299 R + 0.587 G + 0.114 B; three channels, a
-//   gray
-//                                 one repeated. No change where it is so already
+//                                 gray one repeated. No change where it is so already. Where a
+//                                 transform has one of them, files are read without transparency
 //   swap                          R and B change places
 //   to-float                      u8 to f32, divided by 255: torchvision's ToTensor
 //   cast=TYPE                     numbers of another type, not scaled; integers are rounded to the
@@ -32,8 +34,8 @@
 // part that is computed, and what follows the last change of shape is one pass over the output.
 //
 // Images are fields of channel, height, width (or height, width alone: gray) with 1 or 3 channels,
-// of type u8, i8, u16, i16, f16, f32 or f64; or JPEG and PNG files of any size, if the steps end in
-// one shape. u8 images stay bytes, rounded after each step, up to the step that makes them
+// of type u8, i8, u16, i16, f16, f32 or f64; or image files of any size, if the steps end in one
+// shape. u8 images stay bytes, rounded after each step, up to the step that makes them
 // something else; all others are computed in f32 and rounded to their type at the end. Sums are in
 // a fixed order without fused operations: the same result on every machine, given the same libjpeg.
 //
@@ -89,19 +91,19 @@ class Transform {
   /// What `input` becomes; the name stays. Throws usage naming the step and the shape that it does
   /// not fit.
   Field output(const Field& input) const;
-  /// What the image of a JPEG or PNG file becomes, named "image". Throws as output(), and corrupt,
-  /// unsupported.
+  /// What the image of a file (JPEG, PNG and others) becomes, named "image". Throws as output(),
+  /// and corrupt, unsupported.
   Field output_of_file(std::span<const std::byte> file) const;
 
   /// `image` has exactly input.bytes(), `out` output(input).bytes() bytes, aligned to anything.
   void apply(const Field& input, std::span<const std::byte> image, std::uint64_t seed,
              std::span<std::byte> out) const;
-  /// The same of a JPEG or PNG file; `out` has output_of_file(file).bytes() bytes.
+  /// The same of an image file; `out` has output_of_file(file).bytes() bytes.
   void apply_to_file(std::span<const std::byte> file, std::uint64_t seed,
                      std::span<std::byte> out) const;
 
  private:
-  friend class TransformedCodec;
+  friend const TransformSteps& steps_of(const Transform& transform);
   explicit Transform(std::shared_ptr<const TransformSteps> steps) : steps_(std::move(steps)) {}
 
   std::shared_ptr<const TransformSteps> steps_;

@@ -96,7 +96,7 @@ class Dataset:
 
     ``ds[i]`` is a dictionary of fields, ``ds[[5, 1, 5, 0]]`` and ``ds[10:20]`` dictionaries of
     arrays. Lists, arrays and tensors of whole numbers index, and masks as long as the data set.
-    Values that are no Datum, JPEG, PNG or declared tensor come as they are stored, as ``uint8``
+    Values that are no Datum, image or declared tensor come as they are stored, as ``uint8``
     arrays under ``value`` (or the names of their parts).
 
     It takes no lock, writes nothing, works in read-only directories and in any number of processes

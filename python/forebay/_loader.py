@@ -44,7 +44,7 @@ class Loader:
             of the whole run, and only with ``epochs=``.
         ranks: None: as the process was started, by ``mpirun``, ``srun``, ``torchrun`` or by hand.
             Else ``"mpi"``, ``"env"``, ``"single"``, ``(rank, size)``, or an mpi4py communicator.
-        decode: None: by what the values are (Datum, JPEG, PNG, or as ``schema=`` declares); others
+        decode: None: by what the values are (Datum, image, or as ``schema=`` declares); others
             come as they are stored, under ``value``. False: always as stored. A function: called
             with the bytes of each stored value; returns a value, or a dictionary of fields.
         transform: Text: done in C++, by the loader's threads, see "Decoding and transforms". A

@@ -25,9 +25,11 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
       ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |
               CLI::Validator(
                   [](std::string& text) {
-                    return text.find('=') == std::string::npos ? "no list of PART=CODEC" : "";
+                    return text.find_first_of(":=") == std::string::npos
+                               ? "neither CODEC:CHOICE nor a list of PART=CODEC"
+                               : "";
                   },
-                  "PART=CODEC,..."))
+                  "image:CHOICE or PART=CODEC,..."))
       ->capture_default_str();
   app.add_option("--schema", options.codec.schema, "Expected fields, like image:u8[3x32x32]");
   app.add_option("--engine", options.engine, "How bytes are read: mmap or pread")

@@ -18,6 +18,7 @@
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
+#include "format/codec/codecs.hpp"
 #include "format/lmdb/provenance/make_sidecar.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "format/lmdb/writer.hpp"
@@ -248,14 +249,15 @@ constexpr const char* kFooter = R"(
 Sources:
   idx        images file of MNIST or Fashion-MNIST, gzipped or not, or their directory
   cifar10    *.bin file of CIFAR-10's binary version, or their directory
-  folder     directory with one sub-directory of JPEG and PNG files for each class
+  folder     directory with one sub-directory of image files for each class
   raw        file of images of --shape, one behind the other
   synthetic  '-': generated images (--preset, or --shape and --count);
              a data set: its records over and over, --count of them
 
-Records are Caffe Datums with channels in the order red, green, blue; keys are numbers of eight or
-more digits, for folders followed by '_' and the path. The data set is written as DEST.partial and
-gets its name when it is complete.)";
+Records are Caffe Datums with channels in the order red, green, blue, and transparency behind them
+where files have it; images stand upright, as their EXIF orientation says. Images of 16 bits are
+stored with --encode png. Keys are numbers of eight or more digits, for folders followed by '_' and
+the path. The data set is written as DEST.partial and gets its name when it is complete.)";
 
 ImageShape parse_shape(const std::string& text) {
   const Schema schema = parse_schema("shape:u8[" + text + "]");
@@ -292,12 +294,24 @@ void print_summary(const Options& options, const pack::Summary& summary) {
   if (options.provenance) fmt::print("sidecar: {}\n", summary.sidecar);
 }
 
+/// Throws usage: packing reads files of images, and nothing else may be said of them.
+ImageChoices parse_images(const std::string& codec, Origin from) {
+  const CodecName parsed = parse_codec_name(codec);
+  if (parsed.name == "image" && (from == Origin::folder || parsed.images == ImageChoices{})) {
+    return parsed.images;
+  }
+  throw Error(ErrorKind::usage, fmt::format("--codec {}: of --from folder alone", codec),
+              "write image and what is chosen, like image:rgb or image:palette=index");
+}
+
 struct Command {
   Options options;
   std::string shape;
+  std::string codec = "image";
 
   void run() {
     if (!shape.empty()) options.shape = parse_shape(shape);
+    options.images = parse_images(codec, options.from);
     print_summary(options, pack::Packer(options).run());
   }
 };
@@ -310,6 +324,10 @@ void add_source_options(CLI::App& app, Command& command) {
       ->transform(named_choice(kOrigins));
   app.add_option("--count", options.count, "Pack this many records")->check(CLI::PositiveNumber);
   app.add_option("--shape", command.shape, "CxHxW: bring images to this shape; for raw, the shape");
+  app.add_option("--codec", command.codec,
+                 "Folder: how images are read, like image:rgb, image:palette=index or "
+                 "image:orientation=stored")
+      ->capture_default_str();
   app.add_option("--labels", options.labels, "File with the labels (idx, raw): IDX or one a line");
   app.add_option("--split", options.split, "Which files of a directory: train or test")
       ->check(CLI::IsMember({"train", "test"}))

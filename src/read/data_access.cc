@@ -49,7 +49,8 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
       return {.codec = parts_codec_text(facts.parts, wanted.codec, facts.codecs),
               .schema = wanted.schema};
     }
-    const bool known = wanted.codec == "auto" && wanted.schema.empty() && !facts.codecs.empty();
+    const bool known = wanted.schema.empty() && !facts.codecs.empty() &&
+                       facts.codecs[0] != "auto" && parse_codec_name(wanted.codec).name == "auto";
     return {.codec = known ? facts.codecs[0] : wanted.codec, .schema = wanted.schema};
   }
   if (wanted.codec == "bytes") return {.codec = "bytes", .schema = {}};

@@ -39,13 +39,22 @@ bool is_format(Encoding encoding, ImageFormat format) {
          (encoding == Encoding::png && format == ImageFormat::png);
 }
 
+/// Whether that is what `file` is where nothing is chosen.
+bool is_read_as(std::span<const std::byte> file, const Image& image) {
+  const Image plain = decode_image(file);
+  return plain.shape == image.shape && plain.pixels == image.pixels;
+}
+
 }  // namespace
 
 ImageEncoder::ImageEncoder(const Options& options)
-    : encoding_(options.encode), quality_(options.quality), wanted_(options.shape) {}
+    : encoding_(options.encode),
+      quality_(options.quality),
+      choices_(options.images),
+      wanted_(options.shape) {}
 
 ImageShape ImageEncoder::target(const ImageShape& found) {
-  if (wanted_) return *wanted_;
+  if (wanted_) return {wanted_->channels, wanted_->height, wanted_->width, found.type};
   if (!first_) first_ = found;
   if (found == *first_) return found;
   throw Error(
@@ -54,8 +63,31 @@ ImageShape ImageEncoder::target(const ImageShape& found) {
       "name the shape that all images shall be brought to with --shape CxHxW");
 }
 
+void ImageEncoder::check_kept(const Image& image) const {
+  const bool bytes = image.shape.type == ElementType::u8;
+  std::string_view lost, remedy = "store them with --encode png";
+  if (encoding_ == Encoding::raw && !bytes) {
+    lost = "a Datum's pixels are bytes";
+  } else if (encoding_ == Encoding::jpeg && !bytes) {
+    lost = "JPEG's pixels are bytes";
+  } else if (encoding_ == Encoding::jpeg && image.classes) {
+    lost = "JPEG does not keep numbers of classes as they are";
+    remedy = "store them with --encode png or raw";
+  } else if (encoding_ == Encoding::jpeg && image.shape.channels % 2 == 0) {
+    lost = "JPEG has no transparency";
+    remedy = "store it with --encode png or raw, or drop it with --codec image:rgb";
+  } else if (encoding_ == Encoding::png && !bytes && image.shape.type != ElementType::u16) {
+    lost = "PNG's pixels are u8 or u16";
+    remedy = "read the files where they lie, without packing them";
+  }
+  if (lost.empty()) return;
+  throw Error(ErrorKind::usage, fmt::format("an image of {}, and {}", to_string(image.shape), lost),
+              std::string(remedy));
+}
+
 std::string ImageEncoder::encode(Image image, std::optional<std::int32_t> label) {
   const ImageShape shape = target(image.shape);
+  check_kept(image);
   if (image.shape != shape) image = resize(std::move(image), shape);
   if (encoding_ == Encoding::raw) return make_datum(shape, image.pixels, label);
   return make_encoded_datum(shape, encode_as(encoding_, image, quality_), label);
@@ -63,17 +95,18 @@ std::string ImageEncoder::encode(Image image, std::optional<std::int32_t> label)
 
 std::string ImageEncoder::encode_file(std::span<const std::byte> file,
                                       std::optional<std::int32_t> label) {
-  Image image = decode_image(file);  // also proves that the file decodes
-  if (is_format(encoding_, image_format(file)) && target(image.shape) == image.shape) {
+  Image image = decode_image(file, choices_);  // also proves that the file decodes
+  const bool stays = is_format(encoding_, image_format(file)) && target(image.shape) == image.shape;
+  if (stays && (choices_ == ImageChoices{} || is_read_as(file, image))) {
     return make_encoded_datum(image.shape, file, label);
   }
   return encode(std::move(image), label);
 }
 
 std::string ImageEncoder::fingerprint() const {
-  return fmt::format("encode={},quality={},shape={}", static_cast<int>(encoding_),
+  return fmt::format("encode={},quality={},shape={}{}", static_cast<int>(encoding_),
                      encoding_ == Encoding::jpeg ? quality_ : 0,
-                     wanted_ ? to_string(*wanted_) : "as found");
+                     wanted_ ? to_string(*wanted_) : "as found", choices_.text());
 }
 
 }  // namespace forebay::pack

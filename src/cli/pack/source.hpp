@@ -26,6 +26,7 @@ struct Options {
   std::uint64_t commit_every = 1000;  ///< records in a transaction, as in Caffe's tools
   std::optional<std::uint64_t> count;
   std::optional<ImageShape> shape;
+  ImageChoices images;          ///< how image files are read
   std::string labels;           ///< file with the labels, for idx and raw
   std::string split = "train";  ///< which files of a directory: train or test
   std::string preset;           ///< of synthetic data
@@ -73,10 +74,12 @@ class ImageEncoder {
  public:
   explicit ImageEncoder(const Options& options);
 
-  /// Throws corrupt when the image has another shape than the first one and none was asked for.
+  /// Throws corrupt when the image has another shape than the first one and none was asked for,
+  /// and usage where what is stored would not be what the image is.
   std::string encode(Image image, std::optional<std::int32_t> label);
 
-  /// For an image file. It is stored as it is where its format and shape are the wanted ones.
+  /// For an image file. It is stored as it is where its format and shape are the wanted ones, and
+  /// it is read later as it was asked to be read now.
   std::string encode_file(std::span<const std::byte> file, std::optional<std::int32_t> label);
 
   /// What the values depend on, for Source::fingerprint().
@@ -84,9 +87,12 @@ class ImageEncoder {
 
  private:
   ImageShape target(const ImageShape& found);
+  /// Throws usage where the encoding does not keep what `image` is.
+  void check_kept(const Image& image) const;
 
   Encoding encoding_;
   int quality_;
+  ImageChoices choices_;
   std::optional<ImageShape> wanted_;
   std::optional<ImageShape> first_;
 };

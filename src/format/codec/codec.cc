@@ -1,12 +1,15 @@
 // make_codec() and the codecs that need little code: raw tensors, image files, numbers, bytes.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
 #include "format/codec/codecs.hpp"
+#include "format/transform/steps.hpp"
 
 namespace forebay {
 namespace {
@@ -44,14 +47,14 @@ class RawCodec final : public SchemaCodec {
 
 class ImageCodec final : public SchemaCodec, public HoldsImage {
  public:
-  explicit ImageCodec(const ImageShape& shape)
-      : SchemaCodec("image", {{image_field(shape)}}), shape_(shape) {}
+  ImageCodec(const ImageShape& shape, const ImageChoices& choices)
+      : SchemaCodec("image", {{image_field(shape)}}), shape_(shape), choices_(choices) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
     check_not_empty(value);
     check_buffers(schema_, fields);
-    decode_image(value, shape_, fields[0]);
+    decode_image(value, shape_, fields[0], choices_);
   }
 
   std::size_t image_index() const override { return 0; }
@@ -59,11 +62,12 @@ class ImageCodec final : public SchemaCodec, public HoldsImage {
   std::optional<StoredImage> decode_beside_image(
       std::span<const std::byte> value, std::span<const std::span<std::byte>>) const override {
     check_not_empty(value);
-    return StoredImage{value, std::nullopt};
+    return StoredImage{value, std::nullopt, choices_};
   }
 
  private:
   ImageShape shape_;
+  ImageChoices choices_;
 };
 
 /// An integer as text: "7", also with white space around it.
@@ -113,30 +117,45 @@ class ArrayCodec final : public SchemaCodec {
   }
 };
 
-CodecPtr detect_codec(const Schema& declared, std::span<const std::byte> first_value) {
+CodecPtr detect_codec(const Schema& declared, std::span<const std::byte> first_value,
+                      const ImageChoices& choices) {
   check_not_empty(first_value);
   // A declared schema that the value fits to the byte says more than a look at the bytes does.
   if (!declared.fields.empty() && total_bytes(declared) == first_value.size()) {
     return make_raw_codec(declared);
   }
-  if (image_format(first_value) != ImageFormat::none) return make_image_codec(first_value);
-  if (looks_like_datum(first_value)) return make_datum_codec(first_value);
+  if (image_format(first_value) != ImageFormat::none) return make_image_codec(first_value, choices);
+  if (looks_like_datum(first_value)) return make_datum_codec(first_value, choices);
   return make_bytes_codec();
 }
 
-CodecPtr named_codec(const std::string& name, const Schema& declared,
+constexpr std::array<std::string_view, 3> kOfImages{"auto", "datum", "image"};
+
+CodecPtr named_codec(const CodecName& codec, const Schema& declared,
                      std::span<const std::byte> first_value) {
-  if (name == "auto") return detect_codec(declared, first_value);
-  if (name == "datum") return make_datum_codec(first_value);
-  if (name == "image") return make_image_codec(first_value);
+  const std::string& name = codec.name;
+  if (name == "auto") return detect_codec(declared, first_value, codec.images);
+  if (name == "datum") return make_datum_codec(first_value, codec.images);
+  if (name == "image") return make_image_codec(first_value, codec.images);
   if (name == "raw") return make_raw_codec(declared);
   if (name == "number") return std::make_shared<NumberCodec>();
   if (name == "bytes") return make_bytes_codec();
   if (name.find(':') != std::string::npos) return make_raw_codec(parse_schema(name));
   if (is_element_type(name)) return std::make_shared<ArrayCodec>(parse_element_type(name));
-  throw Error(
-      ErrorKind::usage, fmt::format("'{}' is not a codec", name),
-      "use one of auto, datum, image, raw, number, bytes, a type (f32) or NAME:TYPE[SHAPE]");
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a codec", name),
+              "use one of auto, datum, image, raw, number, bytes, a type (f32), NAME:TYPE[SHAPE], "
+              "or image:CHOICE");
+}
+
+/// `transform` may say of images what the codec does not.
+CodecPtr make_plain_codec(const CodecOptions& options, const Schema& declared,
+                          const Transform& transform, std::span<const std::byte> first_value) {
+  if (is_parts_codec(options.codec)) return make_parts_codec(options, first_value);
+  CodecName name = parse_codec_name(options.codec);
+  if (std::ranges::find(kOfImages, name.name) != kOfImages.end()) {
+    name.images = name.images.with(steps_of(transform).images);
+  }
+  return named_codec(name, declared, first_value);
 }
 
 }  // namespace
@@ -149,15 +168,31 @@ CodecPtr make_raw_codec(Schema schema) {
   return std::make_shared<RawCodec>(std::move(schema));
 }
 
-CodecPtr make_image_codec(std::span<const std::byte> first_value) {
+CodecName parse_codec_name(const std::string& codec) {
+  std::string_view rest = codec;
+  const std::string_view name = rest.substr(0, rest.find(':'));
+  const bool of_images = std::ranges::find(kOfImages, name) != kOfImages.end();
+  if (!of_images || rest.find('[') != std::string_view::npos) return {codec, {}};
+  CodecName parsed{std::string(name), {}};
+  while (rest.find(':') != std::string_view::npos) {
+    rest.remove_prefix(rest.find(':') + 1);
+    const std::string_view word = rest.substr(0, rest.find(':'));
+    if (parsed.images.read(word)) continue;
+    throw Error(ErrorKind::usage, fmt::format("'{}' is nothing to choose of images", word),
+                "use gray, rgb, rgba, palette=index, orientation=stored, with ':' between them");
+  }
+  return parsed;
+}
+
+CodecPtr make_image_codec(std::span<const std::byte> first_value, const ImageChoices& choices) {
   check_not_empty(first_value);
-  return std::make_shared<ImageCodec>(image_shape(first_value));
+  return std::make_shared<ImageCodec>(image_shape(first_value, choices), choices);
 }
 
 CodecPtr make_bytes_codec() { return std::make_shared<BytesCodec>(); }
 
-Field image_field(const ImageShape& shape, ElementType type) {
-  return {"image", type, {shape.channels, shape.height, shape.width}};
+Field image_field(const ImageShape& shape) {
+  return {"image", shape.type, {shape.channels, shape.height, shape.width}};
 }
 
 void check_not_empty(std::span<const std::byte> value) {
@@ -179,9 +214,8 @@ void check_buffers(const Schema& schema, std::span<const std::span<std::byte>> f
 
 CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> first_value) {
   const Schema declared = parse_schema(options.schema);
-  CodecPtr codec = is_parts_codec(options.codec)
-                       ? make_parts_codec(options, first_value)
-                       : named_codec(options.codec, declared, first_value);
+  const Transform transform = Transform::parse(options.transform);
+  CodecPtr codec = make_plain_codec(options, declared, transform, first_value);
   if (!declared.fields.empty() && codec->schema() != declared) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("the first sample is {} but {} was declared",
@@ -191,7 +225,7 @@ CodecPtr make_codec(const CodecOptions& options, std::span<const std::byte> firs
                 "correct --schema or --codec");
   }
   if (!options.transform.empty() && !is_parts_codec(options.codec)) {
-    return make_transformed_codec(Transform::parse(options.transform), std::move(codec));
+    return make_transformed_codec(transform, std::move(codec));
   }
   return codec;
 }

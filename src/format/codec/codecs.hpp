@@ -33,9 +33,9 @@ class SchemaCodec : public Codec {
 };
 
 /// Caffe Datums like `first_value`. Throws corrupt.
-CodecPtr make_datum_codec(std::span<const std::byte> first_value);
-/// JPEG or PNG files like `first_value`. Throws corrupt, unsupported.
-CodecPtr make_image_codec(std::span<const std::byte> first_value);
+CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices = {});
+/// Image files like `first_value`. Throws corrupt, unsupported.
+CodecPtr make_image_codec(std::span<const std::byte> first_value, const ImageChoices& choices = {});
 /// The bytes of the fields of `schema`, one after the other. Throws usage when it has no fields.
 CodecPtr make_raw_codec(Schema schema);
 /// Values that stay as they are: no fields, decode() does nothing.
@@ -59,6 +59,14 @@ bool is_parts_codec(std::string_view codec);
 /// `options.codec` as parts_codec_text() made it. Throws usage, corrupt, unsupported.
 CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte> first_value);
 
+/// A codec's name, and behind it what is chosen of images: "image:rgb:orientation=stored".
+struct CodecName {
+  std::string name;
+  ImageChoices images;
+};
+/// Only auto, datum and image have choices. Throws usage where they do not read.
+CodecName parse_codec_name(const std::string& codec);
+
 /// Whether parse_element_type() knows it.
 bool is_element_type(std::string_view text);
 
@@ -72,7 +80,8 @@ CodecPtr make_transformed_codec(const Transform& transform, CodecPtr inner);
 /// The image inside a value, as it is stored.
 struct StoredImage {
   std::span<const std::byte> bytes;
-  std::optional<Field> array;  ///< nothing: a JPEG or PNG file
+  std::optional<Field> array;  ///< nothing: an image file, to be read as `choices` say
+  ImageChoices choices = {};
 };
 
 /// What codecs are whose image may be taken out of a value undecoded.
@@ -116,7 +125,7 @@ TellingSample find_telling_sample(const CodecOptions& options, std::uint64_t ent
                                   const ReadSample& read, const Doubts& doubts = {});
 
 /// {"image", type, {channels, height, width}}
-Field image_field(const ImageShape& shape, ElementType type = ElementType::u8);
+Field image_field(const ImageShape& shape);
 
 /// Throws corrupt: a value of zero bytes holds no fields.
 void check_not_empty(std::span<const std::byte> value);

@@ -44,20 +44,20 @@ Field plain_image(const DatumView& datum) {
   return {"image", bytes ? ElementType::u8 : ElementType::f32, {channels, height, width}};
 }
 
-Field image_of(const DatumView& datum) {
-  return datum.encoded ? image_field(image_shape(datum.data)) : plain_image(datum);
+Field image_of(const DatumView& datum, const ImageChoices& choices) {
+  return datum.encoded ? image_field(image_shape(datum.data, choices)) : plain_image(datum);
 }
 
-Schema schema_of(const DatumView& datum) {
-  Schema schema{{image_of(datum)}};
+Schema schema_of(const DatumView& datum, const ImageChoices& choices) {
+  Schema schema{{image_of(datum, choices)}};
   if (datum.label) schema.fields.push_back({"label", ElementType::i32, {}});
   return schema;
 }
 
 class DatumCodec final : public SchemaCodec, public HoldsImage {
  public:
-  DatumCodec(Schema schema, bool encoded)
-      : SchemaCodec("datum", std::move(schema)), encoded_(encoded) {}
+  DatumCodec(Schema schema, bool encoded, const ImageChoices& choices)
+      : SchemaCodec("datum", std::move(schema)), encoded_(encoded), choices_(choices) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -65,8 +65,8 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     check_buffers(schema_, fields);
     const DatumView datum = scan_datum(value);
     check_label(datum);
-    if (datum.encoded && schema_.fields[0].type == ElementType::u8) {
-      decode_image(datum.data, expected_shape(), fields[0]);
+    if (datum.encoded && (encoded_ || schema_.fields[0].type == ElementType::u8)) {
+      decode_image(datum.data, expected_shape(), fields[0], choices_);
     } else {
       copy_plain(value, datum, fields[0]);
     }
@@ -82,7 +82,7 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     const DatumView datum = scan_datum(value);
     check_label(datum);
     copy_label(datum, fields);
-    if (datum.encoded) return StoredImage{datum.data, std::nullopt};
+    if (datum.encoded) return StoredImage{datum.data, std::nullopt, choices_};
     Field array = plain_image(datum);
     if (array.type != ElementType::u8) return std::nullopt;  // floats may lie scattered
     return StoredImage{datum.data, std::move(array)};
@@ -92,12 +92,12 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
   ImageShape expected_shape() const {
     const auto& shape = schema_.fields[0].shape;
     return {static_cast<std::uint32_t>(shape[0]), static_cast<std::uint32_t>(shape[1]),
-            static_cast<std::uint32_t>(shape[2])};
+            static_cast<std::uint32_t>(shape[2]), schema_.fields[0].type};
   }
 
   void copy_plain(std::span<const std::byte> value, const DatumView& datum,
                   std::span<std::byte> image) const {
-    const Field found = image_of(datum);
+    const Field found = image_of(datum, choices_);
     if (found != schema_.fields[0]) {
       throw Error(ErrorKind::corrupt,
                   fmt::format("the sample is {} but the data set's samples are {}",
@@ -125,14 +125,15 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
   }
 
   bool encoded_;
+  ImageChoices choices_;
 };
 
 }  // namespace
 
-CodecPtr make_datum_codec(std::span<const std::byte> first_value) {
+CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices) {
   check_not_empty(first_value);
   const DatumView datum = scan_datum(first_value);
-  return std::make_shared<DatumCodec>(schema_of(datum), datum.encoded);
+  return std::make_shared<DatumCodec>(schema_of(datum, choices), datum.encoded, choices);
 }
 
 bool looks_like_datum(std::span<const std::byte> value) {

@@ -1,9 +1,10 @@
-// JPEG and PNG files in memory <-> pixels in (channel, height, width) order, one byte each.
+// Image files in memory <-> pixels in (channel, height, width) order.
 //
-// Gray images have one channel, all others three, in the order red, green, blue. Transparency is
-// dropped, 16-bit samples keep their upper byte, palettes are looked up; color profiles and gamma
-// are ignored, as the image readers of training frameworks do. A file whose pixels are not all
-// there is corrupt: it is never completed with gray.
+// An image is read as it is meant: upright, gray with one channel or in red, green, blue, with a
+// channel of transparency behind that where the file has some, and in numbers as wide as the
+// file's. What may be wanted otherwise is an ImageChoices; docs/decoding.md has a table of what
+// each kind of file becomes. Color profiles and gamma are ignored, as the image readers of training
+// frameworks do. A file whose pixels are not all there is corrupt: it is never completed with gray.
 //
 // All functions are local, keep no state, and are safe to call from many threads at once.
 #pragma once
@@ -12,7 +13,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "forebay/dataset.hpp"
 
 namespace forebay {
 
@@ -20,12 +24,13 @@ struct ImageShape {
   std::uint32_t channels = 0;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
+  ElementType type = ElementType::u8;
 
-  std::uint64_t bytes() const { return std::uint64_t{channels} * height * width; }
+  std::uint64_t bytes() const { return std::uint64_t{channels} * height * width * size_of(type); }
   bool operator==(const ImageShape&) const = default;
 };
 
-/// "3x32x32"
+/// "3x32x32", or "u16 1x32x32"
 std::string to_string(const ImageShape& shape);
 
 /// No image may decode to more bytes than this, whatever its header says: a file of a few hundred
@@ -37,15 +42,43 @@ enum class ImageFormat : std::uint8_t { none, jpeg, png };
 /// What the first bytes say; no more is looked at.
 ImageFormat image_format(std::span<const std::byte> file);
 
+/// Which channels an image shall have.
+enum class ImageChannels : std::uint8_t {
+  stored,  ///< those of the file
+  opaque,  ///< those of the file, without transparency
+  gray,
+  rgb,
+  rgba,  ///< opaque where the file says nothing of it
+};
+
+/// What may be chosen about the meaning of an image file. Words of the text form of a codec
+/// (forebay/dataset.hpp) and of a transform: orientation=stored, palette=index, gray, rgb, rgba.
+struct ImageChoices {
+  bool upright = true;   ///< turned as its EXIF orientation says
+  bool indices = false;  ///< of a palette the numbers, not the colors
+  ImageChannels channels = ImageChannels::stored;
+
+  bool operator==(const ImageChoices&) const = default;
+
+  /// Takes `word` up; false where it is none of them. Throws usage where it contradicts another.
+  bool read(std::string_view word);
+  /// The words, each behind a ':'.
+  std::string text() const;
+  /// These, and what `others` say beyond.
+  ImageChoices with(const ImageChoices& others) const;
+};
+
 /// Reads the header only. Throws corrupt, unsupported.
-ImageShape image_shape(std::span<const std::byte> file);
+ImageShape image_shape(std::span<const std::byte> file, const ImageChoices& choices = {});
 
 /// Decodes into `pixels`, which has exactly shape.bytes() bytes. Throws corrupt when the file does
-/// not decode or has another shape (the message states both), unsupported for CMYK.
+/// not decode or has another shape (the message states both), unsupported for kinds of images that
+/// are not read.
 void decode_image(std::span<const std::byte> file, const ImageShape& shape,
-                  std::span<std::byte> pixels);
+                  std::span<std::byte> pixels, const ImageChoices& choices = {});
 
-/// `pixels` has exactly shape.bytes() bytes and 1 or 3 channels. Throws usage otherwise.
+/// `pixels` has exactly shape.bytes() bytes: of JPEG, u8 of 1 or 3 channels; of PNG, u8 or u16 of 1
+/// to 4. Throws usage otherwise.
 std::vector<std::byte> encode_jpeg(const ImageShape& shape, std::span<const std::byte> pixels,
                                    int quality);
 std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::byte> pixels);
@@ -61,12 +94,14 @@ std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::
 struct Image {
   ImageShape shape;
   std::vector<std::byte> pixels;
+  bool classes = false;  ///< numbers of classes, or yes and no: not to be averaged or rounded
 };
 
-/// A JPEG or PNG file as an image. Throws corrupt, unsupported.
-Image decode_image(std::span<const std::byte> file);
+/// An image file as an image. Throws corrupt, unsupported.
+Image decode_image(std::span<const std::byte> file, const ImageChoices& choices = {});
 
-/// `image` in `shape`. Throws usage when the channels are neither equal nor 1 and 3.
+/// `image` in `shape`, whose type stays what it is: u8 or u16. Throws usage for other types, for
+/// images of classes, and when the channels are neither equal nor 1 and 3.
 Image resize(Image image, const ImageShape& shape);
 
 }  // namespace forebay

@@ -1,6 +1,9 @@
 // An image file that is open, of which a part may be decoded.
 //
-//   open_image(file) --shape()--> what to ask for --read(part, pixels)--> interleaved pixels
+//   open_image(file, choices) --shape()--> what to ask for --read(part, pixels)--> mixed channels
+//
+// A library's own reader gives what the file has; where that is to be turned, or has other channels
+// than are wanted, another one stands before it.
 //
 // A part is a rectangle of the image, which a JPEG file may be asked for at 1/2, 1/4 or 1/8 of its
 // size: pixel (x, y) of the small image stands for the square of `shrink` pixels from
@@ -15,7 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "format/codec/image.hpp"
@@ -44,6 +49,10 @@ class ImageReader {
 
   /// Of the whole image at its full size.
   virtual ImageShape shape() const = 0;
+  /// How the image has to be turned to stand upright, as EXIF numbers it: 1 (not at all) to 8.
+  virtual unsigned orientation() const { return 1; }
+  /// Whether pixels are numbers of classes: those of a palette, or single bits.
+  virtual bool classes() const { return false; }
   /// The largest of 1, 2, 4 and 8 that read() takes.
   virtual unsigned most_shrink() const { return 1; }
   /// `part` of the image shrunk by `shrink`, row after row, channel values of a pixel side by side:
@@ -52,29 +61,53 @@ class ImageReader {
                     Spare& spare) = 0;
   /// The whole image in (channel, height, width) order, into exactly shape().bytes() bytes. Instead
   /// of read(). Throws corrupt.
-  virtual void read_planes(std::span<std::byte> pixels) = 0;
+  virtual void read_planes(std::span<std::byte> pixels);
 };
 
+using ImageReaderPtr = std::unique_ptr<ImageReader>;
+
 /// Reads the header. Throws corrupt, unsupported.
-std::unique_ptr<ImageReader> open_image(std::span<const std::byte> file);
+ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices = {});
 
 /// The side of an image that is shrunk: a part of a pixel counts as one.
 constexpr std::uint32_t shrunk(std::uint32_t side, unsigned shrink) {
   return static_cast<std::uint32_t>((std::uint64_t{side} + shrink - 1) / shrink);
 }
 
-// The two image libraries behind image.hpp. Each reports errors by longjmp, so each lives in a file
-// of its own whose jumping functions hold nothing that has a destructor.
+// The image libraries behind image.hpp, each in a file of its own. Those that report errors by
+// longjmp hold nothing that has a destructor in the functions that are jumped into.
 
-/// Both read the header. Throw corrupt, unsupported.
-std::unique_ptr<ImageReader> open_jpeg(std::span<const std::byte> file);
-std::unique_ptr<ImageReader> open_png(std::span<const std::byte> file);
+/// All read the header; `indices` as in ImageChoices. Throw corrupt, unsupported.
+ImageReaderPtr open_jpeg(std::span<const std::byte> file);
+ImageReaderPtr open_png(std::span<const std::byte> file, bool indices);
+
+/// `reader`, turned upright if its image does not stand so and `choices` ask for that, and with the
+/// channels that they ask for. Throws unsupported.
+ImageReaderPtr adapt(ImageReaderPtr reader, const ImageChoices& choices);
+
+/// Cuts `part` out of `image` of mixed channels and of `shape`.
+void copy_part(std::span<const std::byte> image, const ImageShape& shape, const Box& part,
+               std::span<std::byte> pixels);
+
+// What is said of an image's orientation beside its pixels. What is damaged or too short says
+// nothing, as does a number that is none of 1 to 8.
+
+/// In an EXIF block, which is a TIFF file without an image and may have "Exif" in front; nothing
+/// where it has no such tag.
+std::optional<unsigned> exif_orientation(std::span<const std::byte> exif);
+/// In the text of an XMP block.
+std::optional<unsigned> xmp_orientation(std::string_view xmp);
+/// In the segments of a JPEG file and the chunks of a PNG file; 1 where they say nothing. EXIF goes
+/// before XMP.
+unsigned jpeg_orientation(std::span<const std::byte> file);
+unsigned png_orientation(std::span<const std::byte> file);
 
 /// Throws corrupt unless the header's shape is within the limits, and equal to `expected` if given.
 void check_image_shape(const ImageShape& found, const ImageShape* expected);
 
-/// Throws usage unless `pixels` is an image of 1 or 3 channels and of that shape.
-void check_encodable(const ImageShape& shape, std::span<const std::byte> pixels);
+/// Throws usage unless `pixels` has that shape, and `fits` what is written.
+void check_encodable(const ImageShape& shape, std::span<const std::byte> pixels, bool fits,
+                     std::string_view takes);
 
 /// One row of interleaved pixels <-> row `y` of an image in (channel, height, width) order.
 void split_row(std::span<const std::byte> row, const ImageShape& shape, std::uint32_t y,

@@ -84,6 +84,24 @@ JDIMENSION jpeg_skip_scanlines(j_decompress_ptr, JDIMENSION) { return 0; }
 // The widest block of any file: 8 pixels at a sampling of 4.
 constexpr std::uint32_t kWidestBlock = 32;
 
+/// `a` of 255ths of `b`, rounded.
+constexpr unsigned scaled(unsigned a, unsigned b) {
+  const unsigned product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+/// In place, from inks to light. Inks are stored from their end, as Adobe's programs do, and all
+/// readers take for granted: 255 is none.
+void make_rgb(std::span<std::byte> cmyk) {
+  for (std::size_t from = 0, to = 0; from + 4 <= cmyk.size(); from += 4, to += 3) {
+    const auto light = std::to_integer<unsigned>(cmyk[from + 3]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const unsigned ink = 255 - std::to_integer<unsigned>(cmyk[from + c]);
+      cmyk[to + c] = static_cast<std::byte>(light - scaled(ink, light));
+    }
+  }
+}
+
 class JpegReader final : public ImageReader, private NonCopyable {
  public:
   explicit JpegReader(std::span<const std::byte> file) : file_(file) {
@@ -95,33 +113,40 @@ class JpegReader final : public ImageReader, private NonCopyable {
   ~JpegReader() override { jpeg_destroy_decompress(&info_); }
 
   ImageShape shape() const override { return shape_; }
+  unsigned orientation() const override { return jpeg_orientation(file_); }
   unsigned most_shrink() const override { return keeps_colors() ? 8 : 1; }
 
   void read(const Box& part, unsigned shrink, std::span<std::byte> pixels, Spare& spare) override {
-    const auto row = room_in(spare, std::size_t{shape_.width} * shape_.channels);
+    const auto row = room_in(spare, row_bytes());
     info_.scale_num = 1;
     info_.scale_denom = shrink;
     if (!read_rows(part, row, pixels, false)) throw_corrupt();
   }
 
   void read_planes(std::span<std::byte> pixels) override {
-    std::vector<std::byte> row(std::size_t{shape_.width} * shape_.channels);
+    std::vector<std::byte> row(row_bytes());
     if (!read_rows({0, 0, shape_.width, shape_.height}, row, pixels, true)) throw_corrupt();
   }
 
  private:
+  std::size_t row_bytes() const {
+    return std::size_t{shape_.width} * (inks_ ? 4 : shape_.channels);
+  }
+
   void read_shape() {
     // A destructor does not run for what its constructor has not finished.
     try {
       if (!read_header()) throw_corrupt();
-      const bool gray = info_.jpeg_color_space == JCS_GRAYSCALE;
-      if (!gray && info_.jpeg_color_space != JCS_YCbCr && info_.jpeg_color_space != JCS_RGB) {
+      const J_COLOR_SPACE space = info_.jpeg_color_space;
+      const bool gray = space == JCS_GRAYSCALE;
+      inks_ = space == JCS_CMYK || space == JCS_YCCK;
+      if (!gray && !inks_ && space != JCS_YCbCr && space != JCS_RGB) {
         throw Error(ErrorKind::unsupported,
-                    fmt::format("a JPEG image of {} components that is neither gray nor RGB",
+                    fmt::format("a JPEG image of {} components that is neither gray, RGB nor CMYK",
                                 info_.num_components),
                     "convert it to RGB before packing");
       }
-      info_.out_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
+      info_.out_color_space = gray ? JCS_GRAYSCALE : inks_ ? JCS_CMYK : JCS_RGB;
       shape_ = {
           .channels = gray ? 1U : 3U, .height = info_.image_height, .width = info_.image_width};
     } catch (...) {
@@ -164,6 +189,7 @@ class JpegReader final : public ImageReader, private NonCopyable {
     while (info_.output_scanline < part.y + part.height) {
       const JDIMENSION y = info_.output_scanline;
       if (jpeg_read_scanlines(&info_, &line, 1) != 1 || y < part.y) continue;
+      if (inks_) make_rgb(row.first(std::size_t{4} * info_.output_width));
       if (planes) {
         split_row(row, shape_, y, pixels);
       } else {
@@ -194,6 +220,7 @@ class JpegReader final : public ImageReader, private NonCopyable {
 
   std::span<const std::byte> file_;
   ImageShape shape_;
+  bool inks_ = false;
   JpegTrap trap_{};
   jpeg_progress_mgr progress_{};
   jpeg_decompress_struct info_{};
@@ -251,13 +278,14 @@ class JpegWriter : private NonCopyable {
 
 }  // namespace
 
-std::unique_ptr<ImageReader> open_jpeg(std::span<const std::byte> file) {
+ImageReaderPtr open_jpeg(std::span<const std::byte> file) {
   return std::make_unique<JpegReader>(file);
 }
 
 std::vector<std::byte> encode_jpeg(const ImageShape& shape, std::span<const std::byte> pixels,
                                    int quality) {
-  check_encodable(shape, pixels);
+  const bool fits = shape.type == ElementType::u8 && (shape.channels == 1 || shape.channels == 3);
+  check_encodable(shape, pixels, fits, "JPEG takes 1 or 3 channels of bytes");
   return JpegWriter().write(shape, pixels, quality);
 }
 

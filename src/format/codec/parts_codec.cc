@@ -77,13 +77,10 @@ class PartsCodec final : public SchemaCodec {
 };
 
 /// The codec of one part; an empty value says nothing of the others.
-CodecPtr codec_of_part(const CodecOptions& options, const NamedCodec& part,
+CodecPtr codec_of_part(const NamedCodec& part, const std::string& transform,
                        std::span<const std::byte> value) {
-  CodecOptions mine = options;
-  mine.codec = part.codec;
-  mine.schema.clear();
-  mine.transform.clear();
-  if (value.empty() && part.codec == "auto") return make_bytes_codec();
+  const CodecOptions mine{.codec = part.codec, .schema = {}, .transform = transform};
+  if (value.empty() && parse_codec_name(part.codec).name == "auto") return make_bytes_codec();
   try {
     return make_codec(mine, value);
   } catch (const Error& error) {
@@ -116,13 +113,13 @@ std::size_t part_to_transform(const std::vector<NamedCodec>& list,
 }
 
 void transform_one(const std::string& text, const std::vector<NamedCodec>& list,
+                   std::span<const std::span<const std::byte>> values,
                    std::vector<PartsCodec::Part>& parts) {
   const Transform whole = Transform::parse(text);
   const std::size_t chosen = part_to_transform(list, parts, whole.field());
   // Inside of its part the image has the name that its codec gives it.
   const std::size_t steps = whole.field().empty() ? 0 : text.find(':') + 1;
-  parts[chosen].codec =
-      make_transformed_codec(Transform::parse(text.substr(steps)), parts[chosen].codec);
+  parts[chosen].codec = codec_of_part(list[chosen], text.substr(steps), values[chosen]);
 }
 
 }  // namespace
@@ -132,7 +129,9 @@ bool is_parts_codec(std::string_view codec) { return codec.starts_with(kOpen); }
 std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted,
                              std::span<const std::string> known) {
   if (wanted == "bytes") return wanted;
-  const bool listed = wanted.find('=') != std::string::npos;
+  // Behind a ':' an '=' belongs to what is chosen of images.
+  const std::size_t sign = wanted.find_first_of(":=");
+  const bool listed = sign != std::string::npos && wanted[sign] == '=';
   std::vector<NamedCodec> list = listed ? parse_list(wanted) : std::vector<NamedCodec>();
   for (const NamedCodec& item : list) {
     if (std::ranges::find(parts, item.name) != parts.end()) continue;
@@ -142,7 +141,9 @@ std::string parts_codec_text(const std::vector<std::string>& parts, const std::s
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const auto said = std::ranges::find(list, parts[p], &NamedCodec::name);
     std::string codec = said != list.end() ? said->codec : listed ? "auto" : wanted;
-    if (codec == "auto" && !known.empty()) codec = known[p];
+    if (!known.empty() && known[p] != "auto" && parse_codec_name(codec).name == "auto") {
+      codec = known[p];
+    }
     text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p], codec);
   }
   return text + ")";
@@ -156,9 +157,9 @@ CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte
   const auto values = split_parts(first_value, list.size());
   std::vector<PartsCodec::Part> parts;
   for (std::size_t p = 0; p < list.size(); ++p) {
-    parts.push_back({.codec = codec_of_part(options, list[p], values[p])});
+    parts.push_back({.codec = codec_of_part(list[p], {}, values[p])});
   }
-  if (!options.transform.empty()) transform_one(options.transform, list, parts);
+  if (!options.transform.empty()) transform_one(options.transform, list, values, parts);
   Schema schema;
   for (std::size_t p = 0; p < list.size(); ++p) {
     parts[p].first_field = schema.fields.size();

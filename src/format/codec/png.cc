@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <csetjmp>
 #include <cstring>
 
@@ -31,17 +32,18 @@ struct Trap {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
+// Numbers of 16 bits lie with their high byte first in the file.
+constexpr bool kSwaps = std::endian::native == std::endian::little;
+
 class PngReader final : public ImageReader, private NonCopyable {
  public:
-  explicit PngReader(std::span<const std::byte> file)
-      : rest_(file),
+  PngReader(std::span<const std::byte> file, bool indices)
+      : file_(file),
+        rest_(file),
         png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &trap_, trap_error, ignore_warning)),
         info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {
     if (info_ != nullptr && read_header()) {
-      const bool color = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
-      shape_ = {.channels = color ? 3U : 1U,
-                .height = png_get_image_height(png_, info_),
-                .width = png_get_image_width(png_, info_)};
+      set_shape(indices);
       return;
     }
     png_destroy_read_struct(&png_, &info_, nullptr);
@@ -50,25 +52,14 @@ class PngReader final : public ImageReader, private NonCopyable {
   ~PngReader() override { png_destroy_read_struct(&png_, &info_, nullptr); }
 
   ImageShape shape() const override { return shape_; }
+  unsigned orientation() const override { return png_orientation(file_); }
+  bool classes() const override { return indices_ || bits_; }
 
   void read(const Box& part, unsigned, std::span<std::byte> pixels, Spare& spare) override {
-    const std::size_t from = stride(), to = std::size_t{part.width} * shape_.channels;
     const bool whole = part == Box{0, 0, shape_.width, shape_.height};
     const auto image = whole ? pixels : room_in(spare, shape_.bytes());
     read_image(image);
-    if (whole) return;
-    const std::byte* begin = image.data() + part.y * from + std::size_t{part.x} * shape_.channels;
-    for (std::size_t y = 0; y < part.height; ++y) {
-      std::memcpy(pixels.data() + y * to, begin + y * from, to);
-    }
-  }
-
-  void read_planes(std::span<std::byte> pixels) override {
-    std::vector<std::byte> image(shape_.bytes());
-    read_image(image);
-    for (std::uint32_t y = 0; y < shape_.height; ++y) {
-      split_row(std::span(image).subspan(y * stride(), stride()), shape_, y, pixels);
-    }
+    if (!whole) copy_part(image, shape_, part, pixels);
   }
 
  private:
@@ -79,7 +70,24 @@ class PngReader final : public ImageReader, private NonCopyable {
     rest = rest.subspan(size);
   }
 
-  std::size_t stride() const { return std::size_t{shape_.width} * shape_.channels; }
+  /// Transparency may be a channel, or one for each color of a palette, or one color.
+  void set_shape(bool indices) {
+    const unsigned type = png_get_color_type(png_, info_), bits = png_get_bit_depth(png_, info_);
+    const bool palette = type == PNG_COLOR_TYPE_PALETTE;
+    const bool transparent =
+        (type & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
+    indices_ = palette && indices;
+    bits_ = !palette && bits == 1 && !transparent;
+    const bool color = !indices_ && (type & PNG_COLOR_MASK_COLOR) != 0;
+    shape_ = {.channels = (color ? 3U : 1U) + (transparent && !indices_ ? 1U : 0U),
+              .height = png_get_image_height(png_, info_),
+              .width = png_get_image_width(png_, info_),
+              .type = bits == 16 ? ElementType::u16 : ElementType::u8};
+  }
+
+  std::size_t stride() const {
+    return std::size_t{shape_.width} * shape_.channels * size_of(shape_.type);
+  }
 
   // Interlaced files deliver a row in several passes, so all rows must be kept.
   void read_image(std::span<std::byte> image) {
@@ -101,9 +109,12 @@ class PngReader final : public ImageReader, private NonCopyable {
 
   bool read_rows() {
     if (setjmp(trap_.jump) != 0) return false;
-    png_set_expand(png_);
-    png_set_strip_16(png_);
-    png_set_strip_alpha(png_);
+    if (classes()) {
+      png_set_packing(png_);  // a byte for each, the number as it is
+    } else {
+      png_set_expand(png_);
+    }
+    if (kSwaps && shape_.type == ElementType::u16) png_set_swap(png_);
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     if (png_get_rowbytes(png_, info_) != stride()) png_error(png_, "rows of an unexpected size");
@@ -119,8 +130,10 @@ class PngReader final : public ImageReader, private NonCopyable {
 
   Trap trap_;
   ImageShape shape_;
+  bool indices_ = false;  ///< numbers of a palette's colors
+  bool bits_ = false;     ///< yes and no
   std::vector<png_bytep> lines_;
-  std::span<const std::byte> rest_;
+  std::span<const std::byte> file_, rest_;
   png_structp png_;
   png_infop info_;
 };
@@ -133,7 +146,7 @@ class Writer : private NonCopyable {
   ~Writer() { png_destroy_write_struct(&png_, &info_); }
 
   std::vector<std::byte> write(const ImageShape& shape, std::span<const std::byte> pixels) {
-    std::vector<std::byte> row(std::size_t{shape.width} * shape.channels);
+    std::vector<std::byte> row(pixels.size() / shape.height);
     if (info_ == nullptr || !write_rows(shape, pixels, row)) {
       throw Error(ErrorKind::usage, fmt::format("a {} image cannot be written as PNG: {}",
                                                 to_string(shape), trap_.message));
@@ -154,10 +167,13 @@ class Writer : private NonCopyable {
                   std::span<std::byte> row) {
     if (setjmp(trap_.jump) != 0) return false;
     png_set_write_fn(png_, this, append, flush);
-    png_set_IHDR(png_, info_, shape.width, shape.height, 8,
-                 shape.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+    const int bits = static_cast<int>(8 * size_of(shape.type));
+    const int type = (shape.channels >= 3 ? PNG_COLOR_MASK_COLOR : 0) |
+                     (shape.channels % 2 == 0 ? PNG_COLOR_MASK_ALPHA : 0);
+    png_set_IHDR(png_, info_, shape.width, shape.height, bits, type, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png_, info_);
+    if (kSwaps && bits == 16) png_set_swap(png_);
     for (std::uint32_t y = 0; y < shape.height; ++y) {
       join_row(pixels, shape, y, row);
       png_write_row(png_, reinterpret_cast<png_const_bytep>(row.data()));
@@ -174,12 +190,14 @@ class Writer : private NonCopyable {
 
 }  // namespace
 
-std::unique_ptr<ImageReader> open_png(std::span<const std::byte> file) {
-  return std::make_unique<PngReader>(file);
+ImageReaderPtr open_png(std::span<const std::byte> file, bool indices) {
+  return std::make_unique<PngReader>(file, indices);
 }
 
 std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::byte> pixels) {
-  check_encodable(shape, pixels);
+  const bool fits = (shape.type == ElementType::u8 || shape.type == ElementType::u16) &&
+                    shape.channels >= 1 && shape.channels <= 4;
+  check_encodable(shape, pixels, fits, "PNG takes 1 to 4 channels of u8 or u16");
   return Writer().write(shape, pixels);
 }
 

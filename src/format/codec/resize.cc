@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "forebay/error.hpp"
+#include "format/codec/image_reader.hpp"
 
 namespace forebay {
 namespace {
@@ -45,12 +47,13 @@ std::vector<Taps> all_taps(std::uint32_t from, std::uint32_t to) {
   return taps;
 }
 
-std::byte weighted(const Taps& taps, const std::byte* line, std::size_t stride) {
+template <typename T>
+T weighted(const Taps& taps, const T* line, std::size_t stride) {
   std::uint64_t sum = kOne / 2;
   for (std::size_t i = 0; i < taps.weights.size(); ++i) {
-    sum += taps.weights[i] * std::to_integer<std::uint64_t>(line[(taps.first + i) * stride]);
+    sum += taps.weights[i] * std::uint64_t{line[(taps.first + i) * stride]};
   }
-  return static_cast<std::byte>(sum / kOne);
+  return static_cast<T>(sum / kOne);
 }
 
 /// The length of a line before and after.
@@ -58,23 +61,35 @@ struct Axis {
   std::uint32_t from, to;
 };
 
-std::vector<std::byte> resize_rows(std::span<const std::byte> in, std::size_t rows, Axis axis) {
+template <typename T>
+const T* numbers(const std::vector<std::byte>& pixels) {
+  return reinterpret_cast<const T*>(pixels.data());
+}
+template <typename T>
+T* numbers(std::vector<std::byte>& pixels) {
+  return reinterpret_cast<T*>(pixels.data());
+}
+
+template <typename T>
+std::vector<std::byte> resize_rows(const std::vector<std::byte>& in, std::size_t rows, Axis axis) {
   const auto taps = all_taps(axis.from, axis.to);
-  std::vector<std::byte> out(rows * axis.to);
+  std::vector<std::byte> out(rows * axis.to * sizeof(T));
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::byte* line = in.data() + row * axis.from;
-    for (std::size_t x = 0; x < axis.to; ++x) out[row * axis.to + x] = weighted(taps[x], line, 1);
+    const T* line = numbers<T>(in) + row * axis.from;
+    T* to = numbers<T>(out) + row * axis.to;
+    for (std::size_t x = 0; x < axis.to; ++x) to[x] = weighted(taps[x], line, 1);
   }
   return out;
 }
 
-std::vector<std::byte> resize_columns(std::span<const std::byte> in, std::size_t planes,
+template <typename T>
+std::vector<std::byte> resize_columns(const std::vector<std::byte>& in, std::size_t planes,
                                       std::size_t width, Axis axis) {
   const auto taps = all_taps(axis.from, axis.to);
-  std::vector<std::byte> out(planes * axis.to * width);
+  std::vector<std::byte> out(planes * axis.to * width * sizeof(T));
   for (std::size_t plane = 0; plane < planes; ++plane) {
-    const std::byte* top = in.data() + plane * axis.from * width;
-    std::byte* row = out.data() + plane * axis.to * width;
+    const T* top = numbers<T>(in) + plane * axis.from * width;
+    T* row = numbers<T>(out) + plane * axis.to * width;
     for (std::size_t y = 0; y < axis.to; ++y, row += width) {
       for (std::size_t x = 0; x < width; ++x) row[x] = weighted(taps[y], top + x, width);
     }
@@ -82,58 +97,84 @@ std::vector<std::byte> resize_columns(std::span<const std::byte> in, std::size_t
   return out;
 }
 
-Image to_gray(const Image& image) {
+template <typename T>
+std::vector<std::byte> to_gray(const Image& image) {
   const std::size_t plane = std::size_t{image.shape.height} * image.shape.width;
-  Image gray{{1, image.shape.height, image.shape.width}, std::vector<std::byte>(plane)};
-  const auto channel = [&](std::size_t c, std::size_t i) {
-    return std::to_integer<unsigned>(image.pixels[c * plane + i]);
-  };
+  std::vector<std::byte> gray(plane * sizeof(T));
+  const T* in = numbers<T>(image.pixels);
   for (std::size_t i = 0; i < plane; ++i) {
-    const unsigned sum = 299 * channel(0, i) + 587 * channel(1, i) + 114 * channel(2, i);
-    gray.pixels[i] = static_cast<std::byte>((sum + 500) / 1000);
+    const unsigned sum = 299U * in[i] + 587U * in[plane + i] + 114U * in[2 * plane + i];
+    numbers<T>(gray)[i] = static_cast<T>((sum + 500) / 1000);
   }
   return gray;
 }
 
+template <typename T>
 Image with_channels(Image image, std::uint32_t channels) {
   if (image.shape.channels == channels) return image;
-  if (image.shape.channels == 3 && channels == 1) return to_gray(image);
-  if (image.shape.channels != 1 || channels != 3) {
+  const std::uint32_t before = std::exchange(image.shape.channels, channels);
+  if (before == 3 && channels == 1) {
+    image.pixels = to_gray<T>(image);
+    return image;
+  }
+  if (before != 1 || channels != 3) {
     throw Error(ErrorKind::usage,
-                fmt::format("an image of {} channels cannot become one of {}", image.shape.channels,
-                            channels),
-                "images have 1 or 3 channels");
+                fmt::format("an image of {} channels cannot become one of {}", before, channels),
+                before % 2 == 0 ? "drop its transparency with --codec image:rgb (or image:gray)"
+                                : "name a shape of 1 or 3 channels");
   }
   const std::size_t plane = image.pixels.size();
   image.pixels.resize(3 * plane);
   for (std::size_t c = 1; c < 3; ++c) {
     std::copy_n(image.pixels.begin(), plane, image.pixels.begin() + static_cast<long>(c * plane));
   }
-  image.shape.channels = 3;
   return image;
+}
+
+template <typename T>
+Image resize_as(Image image, const ImageShape& shape) {
+  image = with_channels<T>(std::move(image), shape.channels);
+  const std::size_t rows = std::size_t{shape.channels} * image.shape.height;
+  if (image.shape.width != shape.width) {
+    image.pixels = resize_rows<T>(image.pixels, rows, {image.shape.width, shape.width});
+  }
+  if (image.shape.height != shape.height) {
+    image.pixels = resize_columns<T>(image.pixels, shape.channels, shape.width,
+                                     {image.shape.height, shape.height});
+  }
+  image.shape.height = shape.height;
+  image.shape.width = shape.width;
+  return image;
+}
+
+[[noreturn]] void throw_not_averaged(const Image& image) {
+  throw Error(ErrorKind::usage,
+              fmt::format("an image of {} ({}) cannot be resized", to_string(image.shape),
+                          image.classes ? "numbers of classes, which have no average"
+                                        : "numbers of another type than u8 and u16"),
+              image.classes ? "pack it in its own size, without --shape; or its colors, with "
+                              "--codec image:rgb or image:gray"
+                            : "pack it in its own size, without --shape");
 }
 
 }  // namespace
 
-Image decode_image(std::span<const std::byte> file) {
-  Image image{.shape = image_shape(file), .pixels = {}};
+Image decode_image(std::span<const std::byte> file, const ImageChoices& choices) {
+  const auto reader = open_image(file, choices);
+  Image image{.shape = reader->shape(), .pixels = {}, .classes = reader->classes()};
   image.pixels.resize(image.shape.bytes());
-  decode_image(file, image.shape, image.pixels);
+  reader->read_planes(image.pixels);
   return image;
 }
 
 Image resize(Image image, const ImageShape& shape) {
-  image = with_channels(std::move(image), shape.channels);
-  const std::size_t rows = std::size_t{shape.channels} * image.shape.height;
-  if (image.shape.width != shape.width) {
-    image.pixels = resize_rows(image.pixels, rows, {image.shape.width, shape.width});
-  }
-  if (image.shape.height != shape.height) {
-    image.pixels = resize_columns(image.pixels, shape.channels, shape.width,
-                                  {image.shape.height, shape.height});
-  }
-  image.shape = shape;
-  return image;
+  const bool same = image.shape.channels == shape.channels && image.shape.height == shape.height &&
+                    image.shape.width == shape.width;
+  if (same) return image;
+  if (image.classes) throw_not_averaged(image);
+  if (image.shape.type == ElementType::u8) return resize_as<std::uint8_t>(std::move(image), shape);
+  if (image.shape.type != ElementType::u16) throw_not_averaged(image);
+  return resize_as<std::uint16_t>(std::move(image), shape);
 }
 
 }  // namespace forebay

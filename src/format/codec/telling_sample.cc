@@ -65,13 +65,14 @@ CodecPtr TellingSample::make(const std::string& file) const {
 TellingSample find_telling_sample(const CodecOptions& options, std::uint64_t entries,
                                   const ReadSample& read, const Doubts& doubts) {
   if (options.codec == "bytes" || options.codec == "raw") return {.codec = options};
+  const bool any = parse_codec_name(options.codec).name == "auto";
   std::optional<TellingSample> first;  // that is anything
   std::optional<Error> problem;
   std::vector<Vote> votes;
   std::size_t looks = 0;
   for (std::uint64_t id = 0; id < std::min(entries, kMostAsked); ++id) {
     auto one = read_one(options, id, read, doubts.unreadable, problem);
-    if (one && options.codec == "auto" && one->value.empty()) continue;  // says nothing
+    if (one && any && one->value.empty()) continue;  // says nothing
     if (one && !doubts.undecodable) return std::move(*one);
     if (one && !first) first = one;
     if (auto schema = one ? schema_told_by(*one) : std::nullopt) {

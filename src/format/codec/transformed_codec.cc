@@ -32,13 +32,19 @@ std::size_t choose_field(const Schema& schema, const std::string& name) {
               "name one in front of the transform, like 'x:resize=224x224'");
 }
 
+ImageShape shape_of(const Field& file) {
+  const auto side = [&](std::size_t i) { return static_cast<std::uint32_t>(file.shape[i]); };
+  return {side(0), side(1), side(2), file.type};
+}
+
 }  // namespace
 
 class TransformedCodec final : public SchemaCodec {
  public:
   TransformedCodec(const Transform& transform, CodecPtr inner)
       : SchemaCodec(inner->name(), inner->schema()),
-        steps_(transform.steps_),
+        transform_(transform),
+        steps_(&steps_of(transform_)),
         inner_(std::move(inner)),
         holder_(dynamic_cast<const HoldsImage*>(inner_.get())),
         index_(choose_field(schema_, steps_->field)) {
@@ -64,7 +70,7 @@ class TransformedCodec final : public SchemaCodec {
     } else if (image->array) {
       run_on_array(*image->array, image->bytes, seed, fields[index_]);
     } else {
-      run_on_file(*steps_, *open_image(image->bytes), seed, output, fields[index_]);
+      run_on_file(*steps_, *open_image(image->bytes, image->choices), seed, output, fields[index_]);
     }
   }
 
@@ -73,8 +79,10 @@ class TransformedCodec final : public SchemaCodec {
 
   /// Files may have any size where the steps make one size of it; all else is like the first.
   Field output_field() const {
-    const ImageState first = state_of(image_shape_of(stored(), hwc_), stored().type);
-    if (holder_ != nullptr && holder_->image_is_file()) {
+    const bool file = holder_ != nullptr && holder_->image_is_file();
+    if (file) checked_file(shape_of(stored()));
+    const ImageState first = state_of(image_shape_of(stored(), hwc_));
+    if (file) {
       ImageState any = first;
       any.height = any.width = 0;
       any = after(*steps_, any, ErrorKind::usage);
@@ -103,7 +111,8 @@ class TransformedCodec final : public SchemaCodec {
     return targets[index_];
   }
 
-  std::shared_ptr<const TransformSteps> steps_;
+  Transform transform_;
+  const TransformSteps* steps_;  ///< its own
   CodecPtr inner_;
   const HoldsImage* holder_;  ///< the inner codec, if it is one
   std::size_t index_;

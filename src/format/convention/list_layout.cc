@@ -215,8 +215,11 @@ class Matching {
     const auto value = tree.entry(cursor).value;
     if (image_format(value) == ImageFormat::none) return;
     const ImageShape found = image_shape(value);
-    // Channels differ by how a program reads gray and transparent images.
+    // Channels differ by how a program reads gray and transparent images, sides by whether it turns
+    // them upright.
+    const ImageShape stored = image_shape(value, {.upright = false});
     if (found.height == said[0] && found.width == said[1]) return;
+    if (stored.height == said[0] && stored.width == said[1]) return;
     throw Error(
         ErrorKind::corrupt,
         fmt::format("line {} says {}, the image in {} is {}x{}x{}", line + 1, fmt::join(said, "x"),

@@ -191,7 +191,7 @@ constexpr std::array<StepName, 12> kSteps{{{"resize", parse_resize},
 constexpr std::size_t kMostSteps = 64;
 
 Step parse_step(const StepText& step) {
-  std::string known = "from, full-decode";
+  std::string known = "from, full-decode, orientation, palette";
   for (const StepName& candidate : kSteps) {
     if (candidate.name == step.name) return candidate.parse(step);
     known += fmt::format(", {}", candidate.name);
@@ -224,8 +224,13 @@ bool read_frame(const StepText& step, std::string_view rest, TransformSteps& ste
     if (!rest.empty()) step.fail("the last step");
     return true;
   }
-  if (step.name != "from" && step.name != "full-decode") return false;
+  const bool of_images = step.name == "orientation" || step.name == "palette";
+  if (step.name != "from" && step.name != "full-decode" && !of_images) return false;
   if (!steps.steps.empty()) step.fail("one of the first steps");
+  if (of_images) {
+    if (!steps.images.read(step.whole)) step.fail("orientation=stored or palette=index");
+    return true;
+  }
   if (step.name == "from") {
     steps.from_hwc = is_hwc(step);
   } else {

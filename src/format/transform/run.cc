@@ -18,7 +18,9 @@ class ImageRun {
         workspace_(workspace),
         source_(&source),
         take_(Take::all_of(source.shape())),
-        state_(state_of(source.shape(), type)) {}
+        state_(state_of(source.shape())) {
+    state_.type = type;
+  }
 
   void run(const Field& output, std::span<std::byte> out) {
     for (std::size_t s = 0; s < steps_.tail; ++s) {
@@ -147,15 +149,25 @@ ImageShape image_shape_of(const Field& field, bool hwc) {
   const std::uint64_t channels = image ? sides[hwc ? 2 : 0] : 0;
   if (channels == 1 || channels == 3) {
     return {static_cast<std::uint32_t>(channels), static_cast<std::uint32_t>(sides[hwc ? 0 : 1]),
-            static_cast<std::uint32_t>(sides[hwc ? 1 : 2])};
+            static_cast<std::uint32_t>(sides[hwc ? 1 : 2]), field.type};
   }
   throw Error(ErrorKind::usage,
               fmt::format("{} is no image that can be transformed", to_string(Schema{{field}})),
               "images are [CxHxW] with 1 or 3 channels, or [HxWxC] with the step from=hwc");
 }
 
-ImageState state_of(const ImageShape& shape, ElementType type) {
-  return {.channels = shape.channels, .height = shape.height, .width = shape.width, .type = type};
+ImageState state_of(const ImageShape& shape) {
+  return {
+      .channels = shape.channels, .height = shape.height, .width = shape.width, .type = shape.type};
+}
+
+const ImageShape& checked_file(const ImageShape& shape) {
+  require_image_type(shape.type);
+  if (shape.channels == 1 || shape.channels == 3) return shape;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("an image of {} has transparency, which is not transformed", to_string(shape)),
+      "drop it with the step rgb or gray");
 }
 
 Field field_of(const ImageState& state, bool hwc, const std::string& name) {
@@ -166,8 +178,9 @@ Field field_of(const ImageState& state, bool hwc, const std::string& name) {
 void run_on_file(const TransformSteps& steps, ImageReader& file, std::uint64_t seed,
                  const Field& output, std::span<std::byte> out) {
   Workspace& workspace = Workspace::of_this_thread();
+  const ElementType type = checked_file(file.shape()).type;
   FileSource source(file, !steps.full_decode, workspace.file_memory());
-  run_on(steps, source, ElementType::u8, seed, output, out, workspace);
+  run_on(steps, source, type, seed, output, out, workspace);
 }
 
 void run_on_pixels(const TransformSteps& steps, const StoredPixels& pixels, std::uint64_t seed,

@@ -15,7 +15,9 @@ namespace forebay {
 /// and width is. Throws usage when it is none.
 ImageShape image_shape_of(const Field& field, bool hwc);
 /// The shape of an image and its type, as the steps see it.
-ImageState state_of(const ImageShape& shape, ElementType type);
+ImageState state_of(const ImageShape& shape);
+/// `shape`, that of an image file. Throws corrupt when such an image cannot be transformed.
+const ImageShape& checked_file(const ImageShape& shape);
 /// The field that comes out, if all is known.
 Field field_of(const ImageState& state, bool hwc, const std::string& name);
 

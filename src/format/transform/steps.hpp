@@ -9,6 +9,8 @@
 
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
+#include "forebay/transform.hpp"
+#include "format/codec/image.hpp"
 
 namespace forebay {
 
@@ -51,6 +53,8 @@ struct TransformSteps {
   std::string field;
   bool from_hwc = false;
   bool full_decode = false;
+  /// Of image files: what the text says, and no transparency where a step gives channels.
+  ImageChoices images;
   std::vector<Step> steps;
   bool to_hwc = false;
   /// From here on steps change values alone: one pass does them all.
@@ -60,6 +64,8 @@ struct TransformSteps {
   std::vector<std::byte> table;
   ElementType table_type = ElementType::u8;
 };
+
+const TransformSteps& steps_of(const Transform& transform);
 
 /// Throws usage naming the step.
 TransformSteps parse_steps(std::string_view text);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "format/codec/codecs.hpp"
 #include "format/transform/run.hpp"
 
@@ -10,6 +12,11 @@ namespace {
 
 std::shared_ptr<const TransformSteps> prepared(TransformSteps steps) {
   prepare_tail(steps);
+  const bool channels = std::ranges::any_of(steps.steps, [](const Step& step) {
+    const auto* given = std::get_if<Channels>(&step);
+    return given != nullptr && *given != Channels::swap;
+  });
+  if (channels) steps.images = steps.images.with({.channels = ImageChannels::opaque});
   return std::make_shared<const TransformSteps>(std::move(steps));
 }
 
@@ -21,23 +28,26 @@ void require_bytes(const Field& field, std::size_t bytes, std::string_view what)
 
 }  // namespace
 
+const TransformSteps& steps_of(const Transform& transform) { return *transform.steps_; }
+
 Transform::Transform() : steps_(prepared({})) {}
 
 Transform Transform::parse(std::string_view text) { return Transform(prepared(parse_steps(text))); }
 
 std::string Transform::to_text() const { return forebay::to_text(*steps_); }
 bool Transform::empty() const {
-  return steps_->steps.empty() && !steps_->to_hwc && !steps_->from_hwc && !steps_->full_decode;
+  return steps_->steps.empty() && !steps_->to_hwc && !steps_->from_hwc && !steps_->full_decode &&
+         steps_->images == ImageChoices{};
 }
 const std::string& Transform::field() const { return steps_->field; }
 
 Field Transform::output(const Field& input) const {
-  const ImageState state = state_of(image_shape_of(input, steps_->from_hwc), input.type);
+  const ImageState state = state_of(image_shape_of(input, steps_->from_hwc));
   return field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, input.name);
 }
 
 Field Transform::output_of_file(std::span<const std::byte> file) const {
-  const ImageState state = state_of(image_shape(file), ElementType::u8);
+  const ImageState state = state_of(checked_file(image_shape(file, steps_->images)));
   return field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, "image");
 }
 
@@ -56,8 +66,8 @@ void Transform::apply(const Field& input, std::span<const std::byte> image, std:
 
 void Transform::apply_to_file(std::span<const std::byte> file, std::uint64_t seed,
                               std::span<std::byte> out) const {
-  const auto reader = open_image(file);
-  const ImageState state = state_of(reader->shape(), ElementType::u8);
+  const auto reader = open_image(file, steps_->images);
+  const ImageState state = state_of(checked_file(reader->shape()));
   const Field field = field_of(after(*steps_, state, ErrorKind::usage), steps_->to_hwc, "image");
   require_bytes(field, out.size(), "the memory for the output");
   run_on_file(*steps_, *reader, seed, field, out);

@@ -27,6 +27,17 @@ AxisMap map_of(std::uint32_t begin, std::uint32_t length, std::uint32_t side, un
 
 }  // namespace
 
+void FileSource::read(const Box& box, unsigned shrink, const PixelView& to) {
+  if (!to.floats) return file_.read(box, shrink, {to.data, to.stride * to.shape.height}, spare_);
+  StoredPixels pixels{.bytes = {}, .shape = file_.shape(), .type = file_.shape().type, .hwc = true};
+  pixels.shape.height = box.height;
+  pixels.shape.width = box.width;
+  std::vector<std::byte> numbers(pixels.shape.bytes());
+  file_.read(box, shrink, numbers, spare_);
+  pixels.bytes = numbers;
+  load_pixels(pixels, {0, 0, box.width, box.height}, to);
+}
+
 Workspace& Workspace::of_this_thread() {
   thread_local Workspace workspace;
   return workspace;

@@ -73,10 +73,9 @@ class FileSource final : public PixelSource {
   FileSource(ImageReader& file, bool may_shrink, Spare& spare)
       : file_(file), may_shrink_(may_shrink), spare_(spare) {}
   ImageShape shape() const override { return file_.shape(); }
+  bool floats() const override { return file_.shape().type != ElementType::u8; }
   unsigned most_shrink() const override { return may_shrink_ ? file_.most_shrink() : 1; }
-  void read(const Box& box, unsigned shrink, const PixelView& to) override {
-    file_.read(box, shrink, {to.data, to.stride * to.shape.height}, spare_);
-  }
+  void read(const Box& box, unsigned shrink, const PixelView& to) override;
 
  private:
   ImageReader& file_;

@@ -70,6 +70,8 @@ std::string to_text(const TransformSteps& steps) {
   const auto add = [&text](const std::string& step) { text += (text.empty() ? "" : ",") + step; };
   if (steps.from_hwc) add("from=hwc");
   if (steps.full_decode) add("full-decode");
+  if (!steps.images.upright) add("orientation=stored");
+  if (steps.images.indices) add("palette=index");
   for (const Step& step : steps.steps) add(to_text(step));
   if (steps.to_hwc) add("layout=hwc");
   return steps.field.empty() ? text : fmt::format("{}:{}", steps.field, text);

@@ -66,15 +66,16 @@ Bytes foreign_png(png_uint_32 format, png_uint_32 side, const void* pixels) {
   return file;
 }
 
-TEST(Image, TransparencyIsDropped) {
+TEST(Image, TransparencyIsAChannel) {
   const std::vector<unsigned char> rgba{10, 20, 30, 0, 11, 21, 31, 255,
                                         12, 22, 32, 9, 13, 23, 33, 128};
   const Bytes file = foreign_png(PNG_FORMAT_RGBA, 2, rgba.data());
-  EXPECT_EQ(image_shape(file), (ImageShape{3, 2, 2}));
+  EXPECT_EQ(image_shape(file), (ImageShape{4, 2, 2}));
   const Bytes pixels = decoded(file);
   EXPECT_EQ(std::to_integer<int>(pixels[0]), 10);
   EXPECT_EQ(std::to_integer<int>(pixels[4]), 20);
   EXPECT_EQ(std::to_integer<int>(pixels[11]), 33);
+  EXPECT_EQ(std::to_integer<int>(pixels[14]), 9);
 }
 
 TEST(Image, ShapeMismatchNamesBothShapes) {
@@ -121,7 +122,7 @@ TEST(Image, DecompressionBombsAreRefusedByTheirHeader) {
 }
 
 TEST(Image, EncodersRefuseWhatAnImageCannotBe) {
-  EXPECT_EQ(error_from([] { encode_png({2, 4, 4}, Bytes(32)); }).kind(), ErrorKind::usage);
+  EXPECT_EQ(error_from([] { encode_png({5, 4, 4}, Bytes(80)); }).kind(), ErrorKind::usage);
   EXPECT_EQ(error_from([] { encode_jpeg({3, 4, 4}, Bytes(47), 90); }).kind(), ErrorKind::usage);
   EXPECT_EQ(error_from([] { encode_jpeg({1, 0, 4}, {}, 90); }).kind(), ErrorKind::usage);
   EXPECT_EQ(error_from([] {

@@ -1,6 +1,7 @@
 // JPEG files of every kind that data sets have, which encode_jpeg() does not write.
 #pragma once
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -46,6 +47,36 @@ inline Bytes jpeg_of(const PlainImage& image, const JpegKind& kind, int quality 
     JSAMPROW line = row.data();
     jpeg_write_scanlines(&info, &line, 1);
   }
+  jpeg_finish_compress(&info);
+  const auto* first = reinterpret_cast<const std::byte*>(buffer);
+  Bytes file(first, first + size);
+  jpeg_destroy_compress(&info);
+  std::free(buffer);
+  return file;
+}
+
+/// One color, of four inks; `luma`: as brightness and color differences of them (YCCK).
+inline Bytes ink_jpeg(std::uint32_t width, std::uint32_t height, const std::array<int, 4>& inks,
+                      bool luma) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors;
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_width = width;
+  info.image_height = height;
+  info.input_components = 4;
+  info.in_color_space = JCS_CMYK;
+  jpeg_set_defaults(&info);
+  if (luma) jpeg_set_colorspace(&info, JCS_YCCK);
+  jpeg_set_quality(&info, 98, TRUE);
+  jpeg_start_compress(&info, TRUE);
+  std::vector<JSAMPLE> row(4 * width);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<JSAMPLE>(inks[i % 4]);
+  JSAMPROW line = row.data();
+  while (info.next_scanline < height) jpeg_write_scanlines(&info, &line, 1);
   jpeg_finish_compress(&info);
   const auto* first = reinterpret_cast<const std::byte*>(buffer);
   Bytes file(first, first + size);

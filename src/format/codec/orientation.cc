@@ -1,0 +1,168 @@
+// How an image has to be turned to stand upright: where files say so, and what they say.
+//
+//   JPEG: APP1 "Exif\0\0" TIFF..., APP1 "http://ns.adobe.com/xap/1.0/\0" XMP...
+//   PNG:  chunk eXIf TIFF..., chunk iTXt "XML:com.adobe.xmp\0" 0 0 language\0 keyword\0 XMP...
+//   TIFF: "II" 42 or "MM" 42, offset of a directory: count, entries of tag, type, count, value
+//
+// Every number is compared with what is left before it is used; nothing is followed twice.
+#include <zlib.h>
+
+#include <bit>
+#include <cstring>
+
+#include "format/byte_stream.hpp"
+#include "format/codec/image_reader.hpp"
+
+namespace forebay {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// The first `size` bytes behind `at`; nothing where there are fewer.
+std::optional<Bytes> piece(Bytes bytes, std::uint64_t at, std::uint64_t size) {
+  if (at > bytes.size() || size > bytes.size() - at) return {};
+  return bytes.subspan(at, size);
+}
+
+/// An unsigned number of all of `bytes`.
+std::uint32_t number(Bytes bytes, bool big_endian) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    value =
+        value << 8 | std::to_integer<std::uint32_t>(bytes[big_endian ? i : bytes.size() - 1 - i]);
+  }
+  return value;
+}
+
+bool cut_prefix(Bytes& bytes, std::string_view prefix) {
+  if (!chars_of(bytes).starts_with(prefix)) return false;
+  bytes = bytes.subspan(prefix.size());
+  return true;
+}
+
+constexpr std::uint32_t kOrientationTag = 0x0112;
+constexpr std::size_t kEntryBytes = 12;
+enum FieldType : std::uint32_t { kShort = 3, kLong = 4 };
+
+/// The value of a directory's entry, if it is one whole number or begins with one.
+std::optional<std::uint32_t> whole_number(Bytes tiff, Bytes entry, bool big_endian) {
+  const std::uint32_t type = number(entry.subspan(2, 2), big_endian);
+  const std::uint32_t count = number(entry.subspan(4, 4), big_endian);
+  if ((type != kShort && type != kLong) || count == 0) return {};
+  const std::size_t size = type == kShort ? 2 : 4;
+  // Values of more than four bytes lie elsewhere.
+  const std::uint64_t all = std::uint64_t{count} * size;
+  const auto values =
+      all <= 4 ? piece(entry, 8, all) : piece(tiff, number(entry.subspan(8, 4), big_endian), all);
+  if (!values) return {};
+  return number(values->first(size), big_endian);
+}
+
+unsigned valid(std::uint32_t orientation) {
+  return orientation >= 1 && orientation <= 8 ? orientation : 1;
+}
+
+/// What EXIF and XMP blocks have said: the first of each kind counts.
+struct Said {
+  std::optional<unsigned> exif, xmp;
+
+  unsigned orientation() const { return exif.value_or(xmp.value_or(1)); }
+};
+
+constexpr unsigned kStartOfScan = 0xda, kEndOfImage = 0xd9, kApp1 = 0xe1;
+
+/// A marker that no length follows.
+bool stands_alone(unsigned marker) { return marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8); }
+
+void read_app1(Bytes segment, Said& said) {
+  if (chars_of(segment).starts_with(std::string_view("Exif\0\0", 6))) {
+    if (!said.exif) said.exif = exif_orientation(segment);
+  } else if (cut_prefix(segment, std::string_view("http://ns.adobe.com/xap/1.0/\0", 29))) {
+    if (!said.xmp) said.xmp = xmp_orientation(chars_of(segment));
+  }
+}
+
+/// The text of an iTXt chunk that is not compressed, if it is XMP.
+void read_text_chunk(Bytes chunk, Said& said) {
+  if (said.xmp || !cut_prefix(chunk, std::string_view("XML:com.adobe.xmp\0\0", 19))) return;
+  said.xmp = xmp_orientation(chars_of(chunk));
+}
+
+}  // namespace
+
+std::optional<unsigned> exif_orientation(std::span<const std::byte> exif) {
+  while (cut_prefix(exif, std::string_view("Exif\0\0", 6))) {
+  }
+  const bool big_endian = chars_of(exif).starts_with(std::string_view("MM\0*", 4));
+  if (!big_endian && !chars_of(exif).starts_with(std::string_view("II*\0", 4))) return {};
+  const auto offset = piece(exif, 4, 4);
+  if (!offset) return {};
+  std::uint64_t at = number(*offset, big_endian);
+  const auto count = piece(exif, at, 2);
+  if (!count) return {};
+  at += 2;
+  for (std::uint32_t left = number(*count, big_endian); left > 0; --left, at += kEntryBytes) {
+    const auto entry = piece(exif, at, kEntryBytes);
+    if (!entry) return {};
+    if (number(entry->first(2), big_endian) != kOrientationTag) continue;
+    const auto value = whole_number(exif, *entry, big_endian);
+    if (value) return valid(*value);
+  }
+  return {};
+}
+
+std::optional<unsigned> xmp_orientation(std::string_view xmp) {
+  constexpr std::string_view kName = "tiff:Orientation";
+  for (std::size_t at = xmp.find(kName); at != std::string_view::npos; at = xmp.find(kName, at)) {
+    at += kName.size();
+    const std::string_view rest = xmp.substr(at);
+    const std::size_t digit = rest.starts_with("=\"") ? 2 : rest.starts_with(">") ? 1 : 0;
+    if (digit == 0 || rest.size() <= digit || rest[digit] < '0' || rest[digit] > '9') continue;
+    return valid(static_cast<unsigned>(rest[digit] - '0'));
+  }
+  return {};
+}
+
+unsigned jpeg_orientation(std::span<const std::byte> file) {
+  Said said;
+  std::uint64_t at = 2;
+  while (at + 4 <= file.size()) {
+    // What stands between segments is passed over, as libjpeg does.
+    if (file[at] != std::byte{0xff} || file[at + 1] == std::byte{0xff}) {
+      ++at;
+      continue;
+    }
+    const auto marker = std::to_integer<unsigned>(file[at + 1]);
+    if (marker == kStartOfScan || marker == kEndOfImage) break;
+    at += 2;
+    if (marker == 0 || stands_alone(marker)) continue;
+    const std::uint32_t length = number(file.subspan(at, 2), true);
+    const auto segment = length < 2 ? std::nullopt : piece(file, at + 2, length - 2);
+    if (!segment) break;
+    if (marker == kApp1) read_app1(*segment, said);
+    at += length;
+  }
+  return said.orientation();
+}
+
+unsigned png_orientation(std::span<const std::byte> file) {
+  constexpr std::uint64_t kAround = 12;  // length and name before, a checksum behind
+  Said said;
+  std::uint64_t at = 8;
+  while (const auto head = piece(file, at, 8)) {
+    const std::uint32_t length = number(head->first(4), true);
+    const std::string_view name = chars_of(head->subspan(4));
+    const auto whole = piece(file, at, length + kAround);
+    if (!whole || name == "IEND") break;
+    at += whole->size();
+    if (name != "eXIf" && name != "iTXt") continue;
+    const auto* checked = reinterpret_cast<const Bytef*>(whole->data() + 4);
+    if (number(whole->last(4), true) != crc32_z(0, checked, std::size_t{length} + 4)) continue;
+    const Bytes chunk = whole->subspan(8, length);
+    if (name == "iTXt") read_text_chunk(chunk, said);
+    if (name == "eXIf" && !said.exif) said.exif = exif_orientation(chunk);
+  }
+  return said.orientation();
+}
+
+}  // namespace forebay

@@ -1,0 +1,186 @@
+"""Image files against Pillow: what they are meant to look like, and how else they may be read."""
+
+import io
+
+import forebay
+import numpy as np
+import pytest
+
+Image = pytest.importorskip("PIL.Image")
+ImageOps = pytest.importorskip("PIL.ImageOps")
+
+TOLERANCE = {"JPEG": 3, "WEBP": 3}  # what one decoder may differ from another; others are exact
+
+
+def noise(*shape, most=255, seed=5):
+    return np.random.default_rng(seed).integers(0, most, shape, dtype=np.uint8)
+
+
+def smooth(height, width, channels=3):
+    """What survives a lossy format."""
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [(3 * x + 2 * y + 40 * c) % 160 + 40 for c in range(channels)]
+    return np.squeeze(np.stack(planes, axis=2).astype(np.uint8))
+
+
+def written(image, kind, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+class Files:
+    def __init__(self, folder):
+        self._folder, self._count = folder, 0
+
+    def read(self, content, suffix="png", **options):
+        """What the only image of a folder decodes to, channels last."""
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        (folder / f"x.{suffix}").write_bytes(content)
+        return plain(forebay.Dataset(folder, **options)[0]["image"])
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path)
+
+
+def plain(image):
+    """Height, width, channels; gray without."""
+    return np.asarray(image[0] if image.shape[0] == 1 else image.transpose(1, 2, 0))
+
+
+def assert_alike(found, expected, kind="PNG"):
+    assert found.shape == expected.shape
+    apart = np.abs(found.astype(np.int64) - expected.astype(np.int64)).max()
+    assert apart <= TOLERANCE.get(kind, 0)
+
+
+@pytest.mark.parametrize("endian", "<>")
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_orientation_is_exif_transposes(files, kind, endian):
+    photo = Image.fromarray(smooth(31, 50))
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif.endian = endian
+        exif[0x0112] = orientation
+        content = written(photo, kind, exif=exif.tobytes())
+        stored = Image.open(io.BytesIO(content))
+        upright = ImageOps.exif_transpose(stored)
+        suffix = kind.lower()
+        assert_alike(files.read(content, suffix), np.asarray(upright), kind)
+        as_stored = files.read(content, suffix, codec="image:orientation=stored")
+        assert_alike(as_stored, np.asarray(stored), kind)
+
+
+def test_orientation_in_batches_and_crops(tmp_path, files):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        content = written(Image.fromarray(smooth(40, 60)), "JPEG", exif=exif.tobytes())
+        (photos / f"{orientation}.jpg").write_bytes(content)
+    options = {"batch_size": 8, "order": "sequential", "epochs": 1}
+    (batch,) = forebay.Loader(photos, transform="crop=20x30", **options)
+    (stored,) = forebay.Loader(photos, transform="orientation=stored,crop=20x30", **options)
+    for number in range(8):
+        with Image.open(photos / f"{number + 1}.jpg") as image:
+            for found, expected in [
+                (batch, ImageOps.exif_transpose(image)),
+                (stored, image),
+            ]:
+                top, left = (expected.height - 20) // 2, (expected.width - 30) // 2
+                part = np.asarray(expected)[top : top + 20, left : left + 30]
+                assert_alike(plain(found["image"][number]), part, "JPEG")
+
+
+def as_pillow(mode):
+    """A PNG file of that mode, and what Pillow reads."""
+    pixels = {
+        "1": noise(9, 13) > 100,
+        "L": noise(9, 13),
+        "LA": noise(9, 13, 2),
+        "P": noise(9, 13, most=4),
+        "RGB": noise(9, 13, 3),
+        "RGBA": noise(9, 13, 4),
+        "I;16": np.random.default_rng(1).integers(0, 65535, (9, 13)).astype(np.uint16),
+    }[mode]
+    image = Image.fromarray(pixels)
+    if mode == "P":
+        image.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0, 7, 8, 9])
+    content = written(image, "PNG", **({"bits": 2} if mode == "P" else {}))
+    found = Image.open(io.BytesIO(content))
+    assert found.mode.startswith(mode)
+    return content, found
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "RGB", "RGBA", "I;16"])
+def test_png_keeps_depth_and_meaning(files, mode):
+    content, expected = as_pillow(mode)
+    found = files.read(content)
+    expected = np.asarray(expected)
+    assert found.dtype == (np.uint16 if mode == "I;16" else np.uint8)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+@pytest.mark.parametrize("choice", ["rgb", "rgba"])
+def test_channels_that_are_said(files, mode, choice):
+    content, expected = as_pillow(mode)
+    found = files.read(content, codec=f"image:{choice}")
+    np.testing.assert_array_equal(found, np.asarray(expected.convert(choice.upper())))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
+def test_gray_is_pillows_but_for_rounding(files, mode):
+    content, expected = as_pillow(mode)
+    expected = np.asarray(expected.convert("RGB").convert("L")).astype(int)
+    assert np.abs(files.read(content, codec="auto:gray") - expected).max() <= 1
+
+
+def test_a_palette_is_colors_or_class_numbers(files):
+    content, expected = as_pillow("P")
+    np.testing.assert_array_equal(files.read(content), np.asarray(expected.convert("RGB")))
+    found = files.read(content, codec="image:palette=index")
+    np.testing.assert_array_equal(found, np.asarray(expected))
+    found = files.read(written(expected, "PNG", transparency=1))
+    clear = Image.open(io.BytesIO(written(expected, "PNG", transparency=1))).convert("RGBA")
+    np.testing.assert_array_equal(found, np.asarray(clear))
+
+
+def test_images_and_masks_beside_each_other(tmp_path):
+    import tarfile
+
+    mask, expected = as_pillow("P")
+    photo = written(Image.fromarray(smooth(9, 13)), "PNG")
+    with tarfile.open(tmp_path / "x.tar", "w") as shard:
+        for name, content in [("0.seg.png", mask), ("0.image.png", photo)]:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            shard.addfile(member, io.BytesIO(content))
+    codec = "seg.png=image:palette=index,image.png=auto"
+    sample = forebay.Dataset(tmp_path / "x.tar", codec=codec)[0]
+    np.testing.assert_array_equal(plain(sample["seg.png"]), np.asarray(expected))
+    np.testing.assert_array_equal(plain(sample["image.png"]), smooth(9, 13))
+
+
+def test_transparency_among_opaque_images_is_refused_until_it_is_said(tmp_path):
+    for name, channels in [("a", 3), ("b", 4)]:
+        content = written(Image.fromarray(noise(5, 7, channels)), "PNG")
+        (tmp_path / f"{name}.png").write_bytes(content)
+    ds = forebay.Dataset(tmp_path)
+    with pytest.raises(forebay.Error, match=r"4x5x7.*codec auto:rgb"):
+        ds[1]
+    said = forebay.Dataset(tmp_path, codec="auto:rgb")
+    np.testing.assert_array_equal(plain(said[1]["image"]), noise(5, 7, 4)[..., :3])
+
+
+def test_inks_become_colors(files):
+    inks = smooth(40, 56, channels=4)
+    content = written(Image.fromarray(inks, "CMYK"), "JPEG", quality=95)
+    expected = Image.open(io.BytesIO(content))
+    assert expected.mode == "CMYK"
+    assert_alike(files.read(content, "jpg"), np.asarray(expected.convert("RGB")), "JPEG")
