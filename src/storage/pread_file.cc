@@ -35,6 +35,14 @@ int open_read_only(const std::string& path) {
   }
 }
 
+/// A block device reports no st_size.
+std::uint64_t size_of(int fd, const struct stat& status, const std::string& path) {
+  if (!S_ISBLK(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  if (end < 0) throw open_error(path, errno);
+  return static_cast<std::uint64_t>(end);
+}
+
 void require_file(mode_t mode, const std::string& path) {
   if (S_ISDIR(mode)) throw open_error(path, EISDIR);
   if (S_ISREG(mode) || S_ISBLK(mode)) return;
@@ -72,11 +80,7 @@ bool PreadFile::is_local() const {
 }
 
 std::uint64_t PreadFile::size() const {
-  const struct stat status = status_of(descriptor(), path_);
-  if (!S_ISBLK(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
-  const off_t end = ::lseek(descriptor(), 0, SEEK_END);  // a block device reports no st_size
-  if (end < 0) throw open_error(path_, errno);
-  return static_cast<std::uint64_t>(end);
+  return size_of(descriptor(), status_of(descriptor(), path_), path_);
 }
 
 void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
@@ -101,7 +105,7 @@ FileFingerprint PreadFile::fingerprint() const {
   const auto nanoseconds = [](const timespec& time) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   };
-  return {.size = size(),
+  return {.size = size_of(descriptor(), status, path_),
           .device = status.st_dev,
           .inode = status.st_ino,
           .modified_ns = nanoseconds(status.st_mtim),

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kOpen = "parts(";
 constexpr std::size_t kMostParts = 64;
+// So many need no memory of their own, and no more are cleared for each sample.
+constexpr std::size_t kFewParts = 8;
 
 struct NamedCodec {
   std::string name;
@@ -62,8 +64,9 @@ class PartsCodec final : public SchemaCodec {
   void decode_seeded(std::span<const std::byte> value, std::span<const std::span<std::byte>> fields,
                      std::uint64_t seed) const override {
     check_buffers(schema_, fields);
-    std::array<std::span<const std::byte>, kMostParts> memory;
-    const auto values = std::span(memory).first(parts_.size());
+    std::array<std::span<const std::byte>, kFewParts> few;
+    std::vector<std::span<const std::byte>> many(parts_.size() > kFewParts ? parts_.size() : 0);
+    const auto values = many.empty() ? std::span(few).first(parts_.size()) : std::span(many);
     split_parts(value, values);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const Part& part = parts_[p];
