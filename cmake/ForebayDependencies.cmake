@@ -33,6 +33,11 @@ if(FOREBAY_HDF5)
   find_library(FOREBAY_SZIP_LIBRARY NAMES sz)
   find_path(FOREBAY_SZIP_INCLUDE NAMES szlib.h)
 endif()
+if(FOREBAY_IMAGES)
+  pkg_check_modules(WEBP IMPORTED_TARGET libwebpdemux libwebp)
+  pkg_check_modules(TIFF IMPORTED_TARGET libtiff-4>=4.5)  # handlers of faults for each file
+  find_package(GIF 5 QUIET)
+endif()
 pkg_check_modules(URING IMPORTED_TARGET liburing)
 pkg_check_modules(FUSE3 IMPORTED_TARGET fuse3)
 # Where it is found; sums on processors never need it.

@@ -69,6 +69,11 @@ void write_seeds(const std::filesystem::path& directory) {
                                                       .rows = "\x11"})));
   constexpr ImageShape kDeep{4, 3, 2, ElementType::u16};
   write(directory / "deep_png", text(encode_png(kDeep, pixels(kDeep))));
+  write(directory / "gif", text(test::from_hex(test::kGif)));
+  write(directory / "webp", text(test::from_hex(test::kWebp)));
+  write(directory / "tiff", text(test::from_hex(test::kTiff)));
+  write(directory / "deep_tiff", text(test::from_hex(test::kDeepTiff)));
+  write(directory / "bmp", text(test::from_hex(test::kBmp)));
 }
 
 }  // namespace

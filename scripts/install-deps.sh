@@ -11,7 +11,7 @@ lmdb="
   zlib1g-dev libdeflate-dev libzstd-dev liburing-dev libjpeg-dev libpng-dev
 "
 # All data sets.
-library="$lmdb libhdf5-dev libaec-dev"
+library="$lmdb libhdf5-dev libaec-dev libwebp-dev libtiff-dev libgif-dev"
 # The reference trainer; what the demo trains on, and the modelled file system that it reads from.
 trainer="libtorch-dev libopenblas0-openmp dataset-fashion-mnist libfuse3-dev"
 # `pip install .`

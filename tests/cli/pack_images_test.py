@@ -103,6 +103,13 @@ class PackedImages(CommandTest):
         [value] = self.pack("--codec", "image:gray", "--shape", "1x1x1")
         self.assertEqual(datum(value)[4], bytes([160]))  # 5 of 8 are white
 
+    def test_other_kinds_of_images_are_packed(self):
+        rows = bytes([3, 2, 1, 6, 5, 4, 0, 0])
+        self.write("in/c/x.BMP", b"BM" + struct.pack("<IHHI", 54 + len(rows), 0, 0, 54) +
+                   struct.pack("<IiiHHIIiiII", 40, 2, 1, 1, 24, 0, 0, 0, 0, 0, 0) + rows)
+        [value] = self.pack()
+        self.assertEqual(value, encode_datum(3, 1, 2, bytes([1, 4, 2, 5, 3, 6]), 0))
+
     def test_what_is_said_of_images_is_checked(self):
         self.refuse(MASK, "--codec", "image:upright", naming=["upright", "orientation=stored"])
         self.refuse(MASK, "--codec", "raw", naming="--codec raw")

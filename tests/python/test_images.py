@@ -1,10 +1,12 @@
 """Image files against Pillow: what they are meant to look like, and how else they may be read."""
 
 import io
+import struct
 
 import forebay
 import numpy as np
 import pytest
+from conftest import write_lmdb
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
@@ -34,12 +36,15 @@ class Files:
         self._folder, self._count = folder, 0
 
     def read(self, content, suffix="png", **options):
-        """What the only image of a folder decodes to, channels last."""
+        """What an image decodes to that is the only one of a data set, channels last."""
         self._count += 1
-        folder = self._folder / str(self._count)
-        folder.mkdir()
-        (folder / f"x.{suffix}").write_bytes(content)
-        return plain(forebay.Dataset(folder, **options)[0]["image"])
+        path = self._folder / str(self._count)
+        if suffix == "gif":  # no image to torchvision's ImageFolder, nor to ours
+            write_lmdb(path, [(b"0", content)])
+        else:
+            path.mkdir()
+            (path / f"x.{suffix}").write_bytes(content)
+        return plain(forebay.Dataset(path, **options)[0]["image"])
 
 
 @pytest.fixture
@@ -97,8 +102,7 @@ def test_orientation_in_batches_and_crops(tmp_path, files):
                 assert_alike(plain(found["image"][number]), part, "JPEG")
 
 
-def as_pillow(mode):
-    """A PNG file of that mode, and what Pillow reads."""
+def image_of(mode):
     pixels = {
         "1": noise(9, 13) > 100,
         "L": noise(9, 13),
@@ -106,15 +110,23 @@ def as_pillow(mode):
         "P": noise(9, 13, most=4),
         "RGB": noise(9, 13, 3),
         "RGBA": noise(9, 13, 4),
+        "CMYK": noise(9, 13, 4),
         "I;16": np.random.default_rng(1).integers(0, 65535, (9, 13)).astype(np.uint16),
+        "I": np.random.default_rng(1).integers(-70000, 70000, (9, 13)).astype(np.int32),
+        "F": np.random.default_rng(1).normal(size=(9, 13)).astype(np.float32),
     }[mode]
-    image = Image.fromarray(pixels)
+    image = Image.fromarray(pixels, "CMYK" if mode == "CMYK" else None)
     if mode == "P":
         image.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0, 7, 8, 9])
-    content = written(image, "PNG", **({"bits": 2} if mode == "P" else {}))
-    found = Image.open(io.BytesIO(content))
-    assert found.mode.startswith(mode)
-    return content, found
+    return image
+
+
+def as_pillow(mode, kind="PNG", **options):
+    """A file of that mode, and what Pillow reads."""
+    if (mode, kind) == ("P", "PNG"):
+        options["bits"] = 2
+    content = written(image_of(mode), kind, **options)
+    return content, Image.open(io.BytesIO(content))
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "RGB", "RGBA", "I;16"])
@@ -184,3 +196,111 @@ def test_inks_become_colors(files):
     expected = Image.open(io.BytesIO(content))
     assert expected.mode == "CMYK"
     assert_alike(files.read(content, "jpg"), np.asarray(expected.convert("RGB")), "JPEG")
+
+
+TIFF_MODES = ["1", "L", "LA", "RGB", "RGBA", "I;16", "I", "F"]
+TIFFS = [(mode, how) for mode in TIFF_MODES for how in ["raw", "tiff_lzw", "tiff_adobe_deflate"]]
+
+
+@pytest.mark.parametrize(("mode", "compression"), [*TIFFS, ("1", "group4"), ("L", "packbits")])
+def test_tiff_is_pillows(files, mode, compression):
+    content, expected = as_pillow(mode, "TIFF", compression=compression)
+    found = files.read(content, "tif")
+    expected = np.asarray(expected)
+    assert found.dtype == (np.uint8 if mode == "1" else expected.dtype)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tiff_with_inks_palettes_and_orientation(files):
+    content, expected = as_pillow("CMYK", "TIFF")
+    np.testing.assert_array_equal(files.read(content, "tif"), np.asarray(expected.convert("RGB")))
+    content, expected = as_pillow("P", "TIFF")
+    np.testing.assert_array_equal(files.read(content, "tif"), np.asarray(expected.convert("RGB")))
+    found = files.read(content, "tif", codec="image:palette=index")
+    np.testing.assert_array_equal(found, np.asarray(expected))
+    content = written(image_of("RGB"), "TIFF", tiffinfo={274: 6})
+    turned = image_of("RGB").transpose(Image.Transpose.ROTATE_270)
+    np.testing.assert_array_equal(files.read(content, "tif"), np.asarray(turned))
+    content = written(Image.fromarray(smooth(40, 50)), "TIFF", compression="jpeg", quality=95)
+    expected = np.asarray(Image.open(io.BytesIO(content)))
+    assert_alike(files.read(content, "tif"), expected, "JPEG")
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+@pytest.mark.parametrize("lossless", [True, False])
+def test_webp_is_pillows(files, mode, lossless):
+    image = Image.fromarray(smooth(30, 41, 4)).convert(mode)
+    content = written(image, "WEBP", lossless=lossless)
+    expected = np.asarray(Image.open(io.BytesIO(content)))
+    assert_alike(files.read(content, "webp"), expected, "PNG" if lossless else "WEBP")
+    for orientation in (3, 6):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        content = written(image, "WEBP", lossless=lossless, exif=exif.tobytes())
+        expected = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(content))))
+        assert_alike(files.read(content, "webp"), expected, "PNG" if lossless else "WEBP")
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "GIF"])
+def test_of_animations_the_first_picture_is_read(files, kind):
+    frames = [Image.fromarray(smooth(20, 30) // step) for step in (1, 2, 3)]
+    content = written(frames[0], kind, save_all=True, append_images=frames[1:])
+    expected = Image.open(io.BytesIO(content)).convert("RGB")
+    assert_alike(files.read(content, kind.lower()), np.asarray(expected), kind)
+
+
+@pytest.mark.parametrize("interlace", [0, 1])
+def test_gif_is_pillows(files, interlace):
+    content, expected = as_pillow("P", "GIF", interlace=interlace)
+    assert expected.mode == "P"
+    np.testing.assert_array_equal(files.read(content, "gif"), np.asarray(expected.convert("RGB")))
+    found = files.read(content, "gif", codec="image:palette=index")
+    np.testing.assert_array_equal(found, np.asarray(expected))
+    content, expected = as_pillow("P", "GIF", interlace=interlace, transparency=2)
+    np.testing.assert_array_equal(files.read(content, "gif"), np.asarray(expected.convert("RGBA")))
+    grays = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(8, 32))
+    content = written(grays, "GIF", interlace=interlace)
+    np.testing.assert_array_equal(files.read(content, "gif"), np.asarray(grays))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "RGBA"])
+def test_bmp_is_pillows(files, mode):
+    content, expected = as_pillow(mode, "BMP")
+    np.testing.assert_array_equal(files.read(content, "bmp"), np.asarray(expected))
+
+
+def test_bmp_with_palettes_and_runs(files):
+    content, expected = as_pillow("P", "BMP")
+    np.testing.assert_array_equal(files.read(content, "bmp"), np.asarray(expected.convert("RGB")))
+    found = files.read(content, "bmp", codec="image:palette=index")
+    np.testing.assert_array_equal(found, np.asarray(expected))
+    # A run, a row's end, numbers as they are, a leap, the end; rows from below.
+    runs8 = bytes([3, 1, 0, 0, 0, 3, 2, 3, 1, 0, 0, 0, 0, 2, 1, 0, 1, 2, 0, 0, 0, 1])
+    runs4 = bytes([3, 0x12, 0, 0, 0, 4, 0x23, 0x10, 0, 0, 0, 2, 1, 0, 1, 0x20, 0, 0, 0, 1])
+    above = [[0, 2, 0, 0, 0], [2, 3, 1, 0, 0]]
+    for bits, runs, below in [(8, runs8, [1, 1, 1, 0, 0]), (4, runs4, [1, 2, 1, 0, 0])]:
+        palette = b"".join(bytes([i * 9 % 256, i * 5 % 256, i, 0]) for i in range(1 << bits))
+        begin = 54 + len(palette)
+        header = struct.pack(
+            "<IiiHHIIiiII", 40, 5, 3, 1, bits, 3 - bits // 4, len(runs), 0, 0, 0, 0
+        )
+        head = struct.pack("<2sIHHI", b"BM", begin + len(runs), 0, 0, begin)
+        content = head + header + palette + runs
+        found = files.read(content, "bmp", codec="image:palette=index")
+        np.testing.assert_array_equal(found, [*above, below])
+
+
+@pytest.mark.parametrize("masks", [(0xF800, 0x7E0, 0x1F), (0x7C00, 0x3E0, 0x1F)])
+def test_bmp_with_masks(files, masks):
+    rows = np.random.default_rng(3).integers(0, 65536, (4, 6)).astype("<u2").tobytes()
+    header = struct.pack("<IiiHHIIiiII", 40, 6, 4, 1, 16, 3, len(rows), 0, 0, 0, 0)
+    head = struct.pack("<2sIHHI", b"BM", 66 + len(rows), 0, 0, 66)
+    content = head + header + struct.pack("<III", *masks) + rows
+    expected = np.asarray(Image.open(io.BytesIO(content)))
+    np.testing.assert_array_equal(files.read(content, "bmp"), expected)
+
+
+def test_kinds_that_are_not_read_are_named(files):
+    for name, content in [("AVIF", b"\0\0\0\x20ftypavif\0\0"), ("JPEG XL", b"\xff\x0a\0\0")]:
+        with pytest.raises(forebay.Error, match=f"{name} images are not read.*decode=False"):
+            files.read(content, codec="image")

@@ -1,9 +1,10 @@
-// A directory of class directories of JPEG and PNG files. The classes are numbered in the order of
+// A directory of class directories of image files. The classes are numbered in the order of
 // their names; a record's key holds the path below SOURCE, so equal file names stay apart.
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <random>
@@ -26,7 +27,9 @@ struct ImageFile {
 bool has_image_suffix(const fs::path& path) {
   std::string suffix = path.extension().string();
   for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return suffix == ".jpg" || suffix == ".jpeg" || suffix == ".png";
+  constexpr std::array<std::string_view, 8> kSuffixes{".jpg", ".jpeg", ".png",  ".webp",
+                                                      ".gif", ".bmp",  ".tiff", ".tif"};
+  return std::ranges::find(kSuffixes, suffix) != kSuffixes.end();
 }
 
 std::vector<std::string> class_names(const std::string& source) {
@@ -72,7 +75,8 @@ std::vector<ImageFile> find_images(const Options& options) {
     add_class(options.source, name, label++, files);
   }
   if (files.empty()) {
-    throw Error(ErrorKind::not_found, "no class directory holds a .jpg, .jpeg or .png file",
+    throw Error(ErrorKind::not_found,
+                "no class directory holds a file of an image: .jpg, .png, .webp, .gif, .bmp, .tif",
                 "give a directory with one sub-directory of images for each class", where);
   }
   if (options.shuffle) shuffle(files, options.seed);

@@ -178,7 +178,25 @@ class AdaptedReader final : public ImageReader {
   bool bits_to_gray_;
 };
 
+/// `a` times `b`, in 255ths, rounded.
+constexpr unsigned scaled(unsigned a, unsigned b) {
+  const unsigned product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
 }  // namespace
+
+void make_rgb(std::span<std::byte> inks, unsigned none) {
+  for (std::size_t from = 0, to = 0; from + 4 <= inks.size(); from += 4, to += 3) {
+    const auto ink = [&](std::size_t i) {
+      return std::to_integer<unsigned>(inks[from + i]) ^ none;
+    };
+    const unsigned light = 255 - ink(3);
+    for (std::size_t c = 0; c < 3; ++c) {
+      inks[to + c] = static_cast<std::byte>(light - scaled(ink(c), light));
+    }
+  }
+}
 
 ImageReaderPtr adapt(ImageReaderPtr reader, const ImageChoices& choices) {
   const Turn turn = Turn::of(choices.upright ? reader->orientation() : 1);

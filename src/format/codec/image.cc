@@ -19,18 +19,86 @@ struct ChannelWord {
 constexpr std::array<ChannelWord, 3> kChannelWords{
     {{"gray", ImageChannels::gray}, {"rgb", ImageChannels::rgb}, {"rgba", ImageChannels::rgba}}};
 
-constexpr std::array<unsigned char, 3> kJpegStart{0xff, 0xd8, 0xff};
-constexpr std::array<unsigned char, 8> kPngStart{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+using Bytes = std::span<const std::byte>;
 
-bool starts_with(std::span<const std::byte> file, std::span<const unsigned char> magic) {
-  return file.size() >= magic.size() &&
-         std::equal(magic.begin(), magic.end(), file.begin(),
-                    [](unsigned char a, std::byte b) { return std::byte{a} == b; });
+using Open = ImageReaderPtr (*)(Bytes file, bool indices);
+
+#ifdef FOREBAY_WEBP
+constexpr Open kOpenWebp = open_webp;
+#else
+constexpr Open kOpenWebp = nullptr;
+#endif
+#ifdef FOREBAY_TIFF
+constexpr Open kOpenTiff = open_tiff;
+#else
+constexpr Open kOpenTiff = nullptr;
+#endif
+#ifdef FOREBAY_GIF
+constexpr Open kOpenGif = open_gif;
+#else
+constexpr Open kOpenGif = nullptr;
+#endif
+
+struct Kind {
+  std::string_view name;
+  std::string_view start;  ///< of its files; '?' is anything
+  ImageFormat format = ImageFormat::none;
+  Open open = nullptr;
+  std::string_view package = {};  ///< that it is built with
+};
+
+using namespace std::string_view_literals;
+
+/// First those that are read, then those that are known.
+constexpr std::array<Kind, 22> kKinds{
+    {{"JPEG", "\xff\xd8\xff"sv, ImageFormat::jpeg, open_jpeg},
+     {"PNG", "\x89PNG\r\n\x1a\n"sv, ImageFormat::png, open_png},
+     {"WebP", "RIFF????WEBP"sv, ImageFormat::webp, kOpenWebp, "libwebp-dev"},
+     {"TIFF", "II*\0"sv, ImageFormat::tiff, kOpenTiff, "libtiff-dev"},
+     {"TIFF", "MM\0*"sv, ImageFormat::tiff, kOpenTiff, "libtiff-dev"},
+     {"TIFF", "II+\0\x08\0\0\0"sv, ImageFormat::tiff, kOpenTiff, "libtiff-dev"},
+     {"TIFF", "MM\0+\0\x08\0\0"sv, ImageFormat::tiff, kOpenTiff, "libtiff-dev"},
+     {"GIF", "GIF8?a"sv, ImageFormat::gif, kOpenGif, "libgif-dev"},
+     // The size of the header, behind two letters, is what tells it from a text.
+     {"BMP", "BM????\0\0\0\0????\x0c\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x28\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x34\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x38\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x40\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x6c\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"BMP", "BM????\0\0\0\0????\x7c\0\0\0"sv, ImageFormat::bmp, open_bmp},
+     {"AVIF", "????ftypavi"sv},
+     {"HEIF", "????ftyphei"sv},
+     {"HEIF", "????ftypmif"sv},
+     {"JPEG XL", "\xff\x0a"sv},
+     {"JPEG 2000", "\0\0\0\x0cjP  "sv},
+     {"PNM", "P?\n"sv},
+     {"OpenEXR", "\x76\x2f\x31\x01"sv}}};
+
+const Kind* kind_of(Bytes file) {
+  const auto* const at = std::ranges::find_if(kKinds, [&](const Kind& kind) {
+    return file.size() >= kind.start.size() &&
+           std::equal(kind.start.begin(), kind.start.end(), file.begin(), [](char a, std::byte b) {
+             return a == '?' || static_cast<std::byte>(a) == b;
+           });
+  });
+  return at == kKinds.end() ? nullptr : at;
 }
 
-[[noreturn]] void throw_not_an_image() {
-  throw Error(ErrorKind::corrupt, "the bytes are neither a JPEG nor a PNG file",
-              "check how the data set was packed");
+constexpr const char* kLeaveThem = "or leave the values as they are, with --codec bytes";
+
+[[noreturn]] void throw_not_read(const Kind* kind) {
+  if (kind == nullptr) {
+    throw Error(ErrorKind::corrupt,
+                "the bytes are no image: neither JPEG, PNG, WebP, TIFF, GIF, BMP",
+                "check how the data set was packed");
+  }
+  if (kind->package.empty()) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} images are not read", kind->name),
+                fmt::format("convert them to PNG, {}", kLeaveThem));
+  }
+  throw Error(ErrorKind::unsupported, fmt::format("this build does not read {} images", kind->name),
+              fmt::format("build it with {}, {}", kind->package, kLeaveThem));
 }
 
 [[noreturn]] void throw_contradiction() {
@@ -77,9 +145,8 @@ ImageChoices ImageChoices::with(const ImageChoices& others) const {
 }
 
 ImageFormat image_format(std::span<const std::byte> file) {
-  if (starts_with(file, kJpegStart)) return ImageFormat::jpeg;
-  if (starts_with(file, kPngStart)) return ImageFormat::png;
-  return ImageFormat::none;
+  const Kind* kind = kind_of(file);
+  return kind == nullptr ? ImageFormat::none : kind->format;
 }
 
 std::span<std::byte> room_in(Spare& spare, std::size_t bytes) {
@@ -99,17 +166,9 @@ void ImageReader::read_planes(std::span<std::byte> pixels) {
 }
 
 ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices) {
-  ImageReaderPtr reader;
-  switch (image_format(file)) {
-    case ImageFormat::jpeg:
-      reader = open_jpeg(file);
-      break;
-    case ImageFormat::png:
-      reader = open_png(file, choices.indices);
-      break;
-    case ImageFormat::none:
-      throw_not_an_image();
-  }
+  const Kind* kind = kind_of(file);
+  if (kind == nullptr || kind->open == nullptr) throw_not_read(kind);
+  ImageReaderPtr reader = kind->open(file, choices.indices);
   check_image_shape(reader->shape(), nullptr);
   reader = adapt(std::move(reader), choices);
   check_image_shape(reader->shape(), nullptr);

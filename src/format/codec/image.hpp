@@ -37,7 +37,7 @@ std::string to_string(const ImageShape& shape);
 /// bytes can claim terabytes of pixels.
 inline constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 29;
 
-enum class ImageFormat : std::uint8_t { none, jpeg, png };
+enum class ImageFormat : std::uint8_t { none, jpeg, png, webp, tiff, gif, bmp };
 
 /// What the first bytes say; no more is looked at.
 ImageFormat image_format(std::span<const std::byte> file);

@@ -15,6 +15,7 @@
 // be made.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,13 +78,46 @@ constexpr std::uint32_t shrunk(std::uint32_t side, unsigned shrink) {
 // The image libraries behind image.hpp, each in a file of its own. Those that report errors by
 // longjmp hold nothing that has a destructor in the functions that are jumped into.
 
-/// All read the header; `indices` as in ImageChoices. Throw corrupt, unsupported.
-ImageReaderPtr open_jpeg(std::span<const std::byte> file);
+/// All read the header; `indices` as in ImageChoices. Throw corrupt, unsupported. Those of
+/// libraries that were not there when this was built do not exist.
+ImageReaderPtr open_jpeg(std::span<const std::byte> file, bool indices);
 ImageReaderPtr open_png(std::span<const std::byte> file, bool indices);
+ImageReaderPtr open_webp(std::span<const std::byte> file, bool indices);
+ImageReaderPtr open_tiff(std::span<const std::byte> file, bool indices);
+ImageReaderPtr open_gif(std::span<const std::byte> file, bool indices);
+ImageReaderPtr open_bmp(std::span<const std::byte> file, bool indices);
 
 /// `reader`, turned upright if its image does not stand so and `choices` ask for that, and with the
 /// channels that they ask for. Throws unsupported.
 ImageReaderPtr adapt(ImageReaderPtr reader, const ImageChoices& choices);
+
+/// What the numbers of an image stand for.
+struct Palette {
+  std::array<std::array<std::byte, 4>, 256> colors{};  ///< red, green, blue, opacity
+  std::size_t size = 0;
+  bool transparent = false;  ///< opacities are to be looked at
+
+  /// Whether each number is the gray that it stands for.
+  bool is_gray() const;
+};
+
+/// The reader of a file whose pixels are numbers of a palette's colors.
+class PaletteReader : public ImageReader {
+ public:
+  ImageShape shape() const override;
+  bool classes() const override { return indices_ || bits_; }
+  void read(const Box& part, unsigned shrink, std::span<std::byte> pixels, Spare& spare) override;
+
+ protected:
+  explicit PaletteReader(bool indices) : indices_(indices) {}
+  /// Into exactly height_ * width_ bytes. Throws corrupt.
+  virtual void read_indices(std::span<std::byte> numbers) = 0;
+
+  std::uint32_t height_ = 0, width_ = 0;
+  Palette palette_;
+  bool indices_;
+  bool bits_ = false;  ///< black and white: numbers are yes and no
+};
 
 /// Cuts `part` out of `image` of mixed channels and of `shape`.
 void copy_part(std::span<const std::byte> image, const ImageShape& shape, const Box& part,
@@ -97,8 +131,9 @@ void copy_part(std::span<const std::byte> image, const ImageShape& shape, const 
 std::optional<unsigned> exif_orientation(std::span<const std::byte> exif);
 /// In the text of an XMP block.
 std::optional<unsigned> xmp_orientation(std::string_view xmp);
-/// In the segments of a JPEG file and the chunks of a PNG file; 1 where they say nothing. EXIF goes
-/// before XMP.
+/// Of both: EXIF goes before XMP; 1 where neither says it.
+unsigned orientation_of(std::span<const std::byte> exif, std::string_view xmp);
+/// In the segments of a JPEG file and the chunks of a PNG file, likewise.
 unsigned jpeg_orientation(std::span<const std::byte> file);
 unsigned png_orientation(std::span<const std::byte> file);
 
@@ -108,6 +143,10 @@ void check_image_shape(const ImageShape& found, const ImageShape* expected);
 /// Throws usage unless `pixels` has that shape, and `fits` what is written.
 void check_encodable(const ImageShape& shape, std::span<const std::byte> pixels, bool fits,
                      std::string_view takes);
+
+/// In place, four inks of each pixel to three colors; `none` is what an ink is where there is none
+/// of it, 0 or 255.
+void make_rgb(std::span<std::byte> inks, unsigned none);
 
 /// One row of interleaved pixels <-> row `y` of an image in (channel, height, width) order.
 void split_row(std::span<const std::byte> row, const ImageShape& shape, std::uint32_t y,

@@ -84,24 +84,6 @@ JDIMENSION jpeg_skip_scanlines(j_decompress_ptr, JDIMENSION) { return 0; }
 // The widest block of any file: 8 pixels at a sampling of 4.
 constexpr std::uint32_t kWidestBlock = 32;
 
-/// `a` of 255ths of `b`, rounded.
-constexpr unsigned scaled(unsigned a, unsigned b) {
-  const unsigned product = a * b + 128;
-  return ((product >> 8) + product) >> 8;
-}
-
-/// In place, from inks to light. Inks are stored from their end, as Adobe's programs do, and all
-/// readers take for granted: 255 is none.
-void make_rgb(std::span<std::byte> cmyk) {
-  for (std::size_t from = 0, to = 0; from + 4 <= cmyk.size(); from += 4, to += 3) {
-    const auto light = std::to_integer<unsigned>(cmyk[from + 3]);
-    for (std::size_t c = 0; c < 3; ++c) {
-      const unsigned ink = 255 - std::to_integer<unsigned>(cmyk[from + c]);
-      cmyk[to + c] = static_cast<std::byte>(light - scaled(ink, light));
-    }
-  }
-}
-
 class JpegReader final : public ImageReader, private NonCopyable {
  public:
   explicit JpegReader(std::span<const std::byte> file) : file_(file) {
@@ -189,7 +171,8 @@ class JpegReader final : public ImageReader, private NonCopyable {
     while (info_.output_scanline < part.y + part.height) {
       const JDIMENSION y = info_.output_scanline;
       if (jpeg_read_scanlines(&info_, &line, 1) != 1 || y < part.y) continue;
-      if (inks_) make_rgb(row.first(std::size_t{4} * info_.output_width));
+      // Stored from their end, as Adobe's programs do and all readers take for granted.
+      if (inks_) make_rgb(row.first(std::size_t{4} * info_.output_width), 255);
       if (planes) {
         split_row(row, shape_, y, pixels);
       } else {
@@ -278,7 +261,7 @@ class JpegWriter : private NonCopyable {
 
 }  // namespace
 
-ImageReaderPtr open_jpeg(std::span<const std::byte> file) {
+ImageReaderPtr open_jpeg(std::span<const std::byte> file, bool) {
   return std::make_unique<JpegReader>(file);
 }
 

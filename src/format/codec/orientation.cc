@@ -123,6 +123,10 @@ std::optional<unsigned> xmp_orientation(std::string_view xmp) {
   return {};
 }
 
+unsigned orientation_of(std::span<const std::byte> exif, std::string_view xmp) {
+  return Said{exif_orientation(exif), xmp_orientation(xmp)}.orientation();
+}
+
 unsigned jpeg_orientation(std::span<const std::byte> file) {
   Said said;
   std::uint64_t at = 2;
