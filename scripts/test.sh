@@ -21,7 +21,8 @@ prepare() {
     quickly=(-DFOREBAY_UNITY=ON -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG")
     case $1 in
       release) quickly+=(-DFOREBAY_ROOM_TESTS=OFF) ;;
-      asan) quickly+=(-DCMAKE_CXX_FLAGS_DEBUG=-O0) ;;
+      asan) quickly+=(-DCMAKE_CXX_FLAGS_DEBUG="-O0 -g0") ;;
+      tsan) quickly+=(-DCMAKE_CXX_FLAGS_DEBUG=-g0) ;;
     esac
   fi
   configure "$@" "${quickly[@]}" -DFOREBAY_TEST_PROGRAMS=ON
