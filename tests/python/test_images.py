@@ -44,7 +44,12 @@ class Files:
         else:
             path.mkdir()
             (path / f"x.{suffix}").write_bytes(content)
-        return plain(forebay.Dataset(path, **options)[0]["image"])
+        try:
+            return plain(forebay.Dataset(path, **options)[0]["image"])
+        except forebay.Error as error:
+            if "this build does not read" in str(error):
+                pytest.skip(str(error))
+            raise
 
 
 @pytest.fixture
@@ -78,6 +83,27 @@ def test_orientation_is_exif_transposes(files, kind, endian):
         assert_alike(files.read(content, suffix), np.asarray(upright), kind)
         as_stored = files.read(content, suffix, codec="image:orientation=stored")
         assert_alike(as_stored, np.asarray(stored), kind)
+
+
+def test_orientation_in_imagemagicks_text_and_in_xmp(files):
+    PngImagePlugin = pytest.importorskip("PIL.PngImagePlugin")
+    photo = Image.fromarray(smooth(31, 50))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    profile = exif.tobytes()
+    for name, text in [
+        ("Raw profile type exif", f"\nexif\n{len(profile):8}\n{profile.hex()}\n"),
+        ("XML:com.adobe.xmp", '<rdf:Description tiff:Orientation="6"/>'),
+    ]:
+        info = PngImagePlugin.PngInfo()
+        if name.startswith("Raw"):
+            info.add_text(name, text, zip=True)
+        else:
+            info.add_itxt(name, text)
+        content = written(photo, "PNG", pnginfo=info)
+        upright = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
+        assert upright.size == (31, 50)
+        np.testing.assert_array_equal(files.read(content), np.asarray(upright))
 
 
 def test_orientation_in_batches_and_crops(tmp_path, files):

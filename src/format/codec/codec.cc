@@ -154,6 +154,7 @@ CodecPtr make_plain_codec(const CodecOptions& options, const Schema& declared,
   CodecName name = parse_codec_name(options.codec);
   if (std::ranges::find(kOfImages, name.name) != kOfImages.end()) {
     name.images = name.images.with(steps_of(transform).images);
+    require_no_average(steps_of(transform), name.images);
   }
   return named_codec(name, declared, first_value);
 }

@@ -1,14 +1,17 @@
 // How an image has to be turned to stand upright: where files say so, and what they say.
 //
 //   JPEG: APP1 "Exif\0\0" TIFF..., APP1 "http://ns.adobe.com/xap/1.0/\0" XMP...
-//   PNG:  chunk eXIf TIFF..., chunk iTXt "XML:com.adobe.xmp\0" 0 0 language\0 keyword\0 XMP...
+//   PNG:  chunk eXIf TIFF..., chunk iTXt "XML:com.adobe.xmp\0" 0 0 language\0 keyword\0 XMP...,
+//         chunk zTXt "Raw profile type exif\0" 0 and, compressed, "\nexif\n length\n" and TIFF...
+//         as hexadecimal digits, which is how ImageMagick wrote it before there was eXIf
 //   TIFF: "II" 42 or "MM" 42, offset of a directory: count, entries of tag, type, count, value
 //
 // Every number is compared with what is left before it is used; nothing is followed twice.
 #include <zlib.h>
 
-#include <bit>
-#include <cstring>
+#include <algorithm>
+#include <charconv>
+#include <string>
 
 #include "format/byte_stream.hpp"
 #include "format/codec/image_reader.hpp"
@@ -88,6 +91,44 @@ void read_text_chunk(Bytes chunk, Said& said) {
   said.xmp = xmp_orientation(chars_of(chunk));
 }
 
+/// What hexadecimal digits stand for, up to the first that is none; ends of lines are passed over.
+std::vector<std::byte> from_digits(std::string_view digits) {
+  std::vector<std::byte> bytes;
+  bool first = true;
+  for (const char c : digits) {
+    if (c == '\n') continue;
+    unsigned value = 0;
+    if (std::from_chars(&c, &c + 1, value, 16).ec != std::errc{}) break;
+    if (first) {
+      bytes.push_back(static_cast<std::byte>(value << 4));
+    } else {
+      bytes.back() |= static_cast<std::byte>(value);
+    }
+    first = !first;
+  }
+  return bytes;
+}
+
+/// The orientation is among the first things in a profile: more of it is not unpacked.
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 16;
+
+void read_packed_chunk(Bytes chunk, Said& said) {
+  if (said.exif || !cut_prefix(chunk, std::string_view("Raw profile type exif\0\0", 23))) return;
+  std::string text(kMostUnpacked, '\0');
+  uLongf size = text.size();
+  const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
+                                reinterpret_cast<const Bytef*>(chunk.data()), chunk.size());
+  if (result != Z_OK && result != Z_BUF_ERROR) return;
+  text.resize(std::min<std::size_t>(size, text.size()));
+  std::size_t at = 0;  // of the digits: behind three ends of lines
+  for (int lines = 0; lines < 3; ++lines) {
+    at = text.find('\n', at);
+    if (at == std::string::npos) return;
+    ++at;
+  }
+  said.exif = exif_orientation(from_digits(std::string_view(text).substr(at)));
+}
+
 }  // namespace
 
 std::optional<unsigned> exif_orientation(std::span<const std::byte> exif) {
@@ -151,7 +192,7 @@ unsigned jpeg_orientation(std::span<const std::byte> file) {
 
 unsigned png_orientation(std::span<const std::byte> file) {
   constexpr std::uint64_t kAround = 12;  // length and name before, a checksum behind
-  Said said;
+  Said said, packed;                     // what is packed counts where nothing else says it
   std::uint64_t at = 8;
   while (const auto head = piece(file, at, 8)) {
     const std::uint32_t length = number(head->first(4), true);
@@ -159,13 +200,15 @@ unsigned png_orientation(std::span<const std::byte> file) {
     const auto whole = piece(file, at, length + kAround);
     if (!whole || name == "IEND") break;
     at += whole->size();
-    if (name != "eXIf" && name != "iTXt") continue;
+    if (name != "eXIf" && name != "iTXt" && name != "zTXt") continue;
     const auto* checked = reinterpret_cast<const Bytef*>(whole->data() + 4);
     if (number(whole->last(4), true) != crc32_z(0, checked, std::size_t{length} + 4)) continue;
     const Bytes chunk = whole->subspan(8, length);
     if (name == "iTXt") read_text_chunk(chunk, said);
+    if (name == "zTXt") read_packed_chunk(chunk, packed);
     if (name == "eXIf" && !said.exif) said.exif = exif_orientation(chunk);
   }
+  if (!said.exif) said.exif = packed.exif;
   return said.orientation();
 }
 

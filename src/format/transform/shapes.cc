@@ -81,6 +81,20 @@ std::string to_string(const ImageState& state) {
                      side_text(state.height), side_text(state.width));
 }
 
+void require_no_average(const TransformSteps& steps, const ImageChoices& images) {
+  if (!images.indices) return;
+  for (const Step& step : steps.steps) {
+    if (!std::holds_alternative<Resize>(step) && !std::holds_alternative<RandomResizedCrop>(step)) {
+      continue;
+    }
+    throw Error(ErrorKind::usage,
+                fmt::format("step '{}' of the transform averages pixels, and with palette=index "
+                            "they are numbers of classes",
+                            to_text(step)),
+                "crop, flip or pad instead, or read the palette's colors");
+  }
+}
+
 ImageState resized(const Resize& resize, ImageState state) {
   if (resize.shorter == 0) {
     state.height = resize.height;

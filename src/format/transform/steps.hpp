@@ -91,6 +91,9 @@ void advance(ImageState& state, const Step& step, ErrorKind kind);
 /// After all steps.
 ImageState after(const TransformSteps& steps, ImageState state, ErrorKind kind);
 
+/// Throws usage where pixels are numbers of a palette and a step would average them.
+void require_no_average(const TransformSteps& steps, const ImageChoices& images);
+
 /// The height and width that `resize` makes of those of `state`.
 ImageState resized(const Resize& resize, ImageState state);
 

@@ -17,6 +17,7 @@ std::shared_ptr<const TransformSteps> prepared(TransformSteps steps) {
     return given != nullptr && *given != Channels::swap;
   });
   if (channels) steps.images = steps.images.with({.channels = ImageChannels::opaque});
+  require_no_average(steps, steps.images);
   return std::make_shared<const TransformSteps>(std::move(steps));
 }
 

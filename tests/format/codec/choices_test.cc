@@ -170,6 +170,13 @@ TEST(ImageChoices, WordsThatContradictOrAreUnknownAreRefused) {
     make_codec({.codec = "image:palette=index", .schema = {}, .transform = "rgb"}, mask());
   });
   EXPECT_EQ(error.kind(), ErrorKind::usage);
+  for (const char* transform : {"resize=2", "crop=1x4,resize=8x8", "random-resized-crop=2"}) {
+    const Error averaged = error_from([&] {
+      make_codec({.codec = "image:palette=index", .schema = {}, .transform = transform}, mask());
+    });
+    EXPECT_EQ(averaged.kind(), ErrorKind::usage) << transform;
+    EXPECT_THAT(averaged.what(), HasSubstr("numbers of classes"));
+  }
   EXPECT_EQ(codec_for("12345678", "image:u8[2x4]")->name(), "raw") << "a field called image";
   EXPECT_EQ(choices("rgb:orientation=stored").text(), ":orientation=stored:rgb");
   const std::string text = "orientation=stored,palette=index,crop=2x2";

@@ -73,6 +73,33 @@ TEST(Orientation, XmpSaysItWhereExifDoesNot) {
   EXPECT_EQ(xmp_orientation("tiff:Orientation tiff:Orientation>x"), std::nullopt);
 }
 
+// As ImageMagick writes it: lines of 36 bytes as digits, compressed.
+std::string packed_profile(const std::string& exif) {
+  std::string text = "\nexif\n" + std::string(8 - std::to_string(exif.size()).size(), ' ') +
+                     std::to_string(exif.size());
+  constexpr const char* kDigits = "0123456789abcdef";
+  for (std::size_t i = 0; i < exif.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(exif[i]);
+    if (i % 36 == 0) text += '\n';
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  std::string packed(compressBound(text.size()), '\0');
+  uLongf size = packed.size();
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+           reinterpret_cast<const Bytef*>(text.data()), text.size());
+  return std::string("Raw profile type exif\0\0", 23) + packed.substr(0, size);
+}
+
+TEST(Orientation, IsReadFromImageMagicksText) {
+  const std::string exif =
+      std::string("Exif\0\0", 6) + exif_text(8, true) + std::string(200000, 'x');
+  const Bytes file = with_chunk(letters(), "zTXt", packed_profile(exif));
+  EXPECT_EQ(rows_of(decode_image(file)), kTurned[7]);
+  EXPECT_EQ(png_orientation(with_chunk(file, "eXIf", exif_text(2, true))), 2U);
+  EXPECT_EQ(png_orientation(with_chunk(letters(), "zTXt", packed_profile(exif).substr(0, 60))), 1U);
+  EXPECT_EQ(png_orientation(with_chunk(letters(), "zTXt", packed_profile("").substr(0, 30))), 1U);
+}
+
 TEST(Orientation, DamageSaysNothing) {
   const std::string exif = exif_text(6, false);
   for (std::size_t size = 0; size < exif.size() - 6; ++size) {
