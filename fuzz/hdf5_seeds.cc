@@ -33,6 +33,10 @@ void write_seeds(const std::filesystem::path& folder) {
     write("packed", Hdf5Builder().add(packed));
     write("compact", Hdf5Builder().add(compact));
     write("sparse", Hdf5Builder().add(sparse));
+    write("samples", Hdf5Builder()
+                         .add({.name = "s/1/x", .shape = {2, 3}})
+                         .add({.name = "s/2/x", .shape = {2, 3}, .chunk = {2, 2}, .deflate = 1})
+                         .add({.name = "s/10/x", .shape = {2, 3}, .compact = true}));
     write("all", Hdf5Builder().add(plain).add(chunks).add(packed).add(compact).user_block(512));
   }
 }

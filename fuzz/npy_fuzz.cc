@@ -1,4 +1,4 @@
-// Any bytes as a .npy file: a result whose rows lie inside the file, or an Error.
+// Any bytes as a .npy or .npz file: a result whose rows lie inside the file, or an Error.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -24,7 +24,9 @@ void read_ends(const DataSet& source, std::uint64_t file_bytes) {
   SampleReader reader(source, {});
   reader.read(ids);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    require(reader.part(i, 0).size() == source.facts().schema.fields[0].bytes());
+    for (std::size_t f = 0; f < source.facts().schema.fields.size(); ++f) {
+      require(reader.part(i, f).size() == source.facts().schema.fields[f].bytes());
+    }
   }
 }
 
@@ -34,8 +36,9 @@ void read_ends(const DataSet& source, std::uint64_t file_bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace forebay;
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  const char* name = size > 0 && data[0] == 'P' ? "fuzz.npz" : "fuzz.npy";
   try {
-    read_ends(*raw::open_npy("fuzz.npy", {memory_file("fuzz.npy", bytes)}, {}), size);
+    read_ends(*raw::open_npy(name, {memory_file(name, bytes)}, {}), size);
   } catch (const Error& error) {
     require(std::strchr(error.what(), '\n') == nullptr);
   }

@@ -21,15 +21,11 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
                  "each other; or what --format lists: PATH, 'PATTERN*' or PATH,PATH, each with "
                  "'#x=NAME,y=NAME' for fields or parts")
       ->required();
-  app.add_option("--codec", options.codec.codec, "What values are")
-      ->check(CLI::IsMember({"auto", "datum", "image", "raw", "number", "bytes"}) |
-              CLI::Validator(
-                  [](std::string& text) {
-                    return text.find_first_of(":=") == std::string::npos
-                               ? "neither CODEC:CHOICE nor a list of PART=CODEC"
-                               : "";
-                  },
-                  "image:CHOICE or PART=CODEC,..."))
+  app.add_option("--codec", options.codec.codec,
+                 "What values are: auto, datum, image (image:rgb ...), raw, number, bytes, a type "
+                 "(f32: arrays of any length), NAME:TYPE[SHAPE], or PART=CODEC,... of samples with "
+                 "parts")
+      ->type_name("CODEC")
       ->capture_default_str();
   app.add_option("--schema", options.codec.schema, "Expected fields, like image:u8[3x32x32]");
   app.add_option("--engine", options.engine, "How bytes are read: mmap or pread")

@@ -167,8 +167,12 @@ Fields fields_of(const DataSet& data, const CodecOptions& options) {
 
 std::string describe(const Fields& fields) {
   if (!fields.problem.empty()) return "not decodable: " + fields.problem;
-  if (fields.schema.fields.empty()) return "undecoded bytes";
-  return fmt::format("{} ({})", to_string(fields.schema), fields.codec);
+  std::string text = to_string(fields.schema);
+  for (const Field& field : fields.schema.ragged) {
+    text += fmt::format("{}{}{}[] of any length", text.empty() ? "" : ",", field.name,
+                        (field.name.empty() ? "" : ":") + std::string(to_string(field.type)));
+  }
+  return text.empty() ? "undecoded bytes" : fmt::format("{} ({})", text, fields.codec);
 }
 
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {
@@ -185,6 +189,8 @@ void inspect_samples(const DatasetOptions& dataset, const DataSet& data,
   }
   const ReadCost cost = cost_of_group(data, options.group);
   Fields decoded;
+  // A codec that the samples cannot have is refused for fields as well, which need none.
+  static_cast<void>(codec_of(data.facts(), dataset.codec));
   if (data.facts().schema.fields.empty()) decoded = fields_of(data, dataset.codec);
   if (dataset.json) return print_json(to_json(data, decoded, cost));
   print_facts(data, decoded, cost);

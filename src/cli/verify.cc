@@ -82,8 +82,9 @@ class Verification {
         reader_(*data_, {.engine = usable_engine(dataset.path, dataset.engine),
                          .bulk = {},
                          .gap_bytes = kGapBytes}) {
+    const CodecOptions how = codec_of(facts(), dataset.codec);
     // Of samples that are fields already there is nothing to decode.
-    if (facts().schema.fields.empty()) decoder_.emplace(*data_, codec_of(facts(), dataset.codec));
+    if (facts().schema.fields.empty()) decoder_.emplace(*data_, how);
   }
 
   void run();

@@ -4,6 +4,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -17,14 +18,16 @@ constexpr std::size_t kMostNameBytes = 120;  // in a message
 
 constexpr std::size_t kMostFiles = 10'000'000;
 
-/// At commas that are not inside of braces.
-std::vector<std::string> split(const std::string& text) {
+constexpr std::size_t kMostBeside = 64;
+
+/// At separators that are not inside of braces.
+std::vector<std::string> split(const std::string& text, char separator = ',') {
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char c : text) {
     if (c == '{') ++depth;
     if (c == '}') depth = std::max(0, depth - 1);
-    if (c == ',' && depth == 0) {
+    if (c == separator && depth == 0) {
       parts.emplace_back();
     } else {
       parts.back() += c;
@@ -128,6 +131,14 @@ std::vector<FieldChoice> parse_fields(const std::string& fields, const std::stri
   return choices;
 }
 
+bool is_name(const std::string& text) {
+  return !text.empty() && field_name(text) == text && text[0] != '-' && text[0] != '.';
+}
+
+[[noreturn]] void bad_names(const std::string& text, const std::string& what) {
+  throw Error(ErrorKind::usage, what, "write NAME=FILES&NAME=FILES", {.file = text});
+}
+
 std::vector<std::string> expand(const std::string& files) {
   if (storage_has(files)) return {files};
   std::vector<std::string> found;
@@ -145,8 +156,32 @@ std::vector<std::string> expand(const std::string& files) {
 
 }  // namespace
 
+std::vector<NamedFiles> files_beside(const std::string& text) {
+  if (text.find('&') == std::string::npos || storage_has(text)) return {};
+  std::vector<NamedFiles> all;
+  for (const std::string& piece : split(text, '&')) {
+    const std::size_t equals = piece.find('=');
+    if (equals == std::string::npos || !is_name(piece.substr(0, equals))) return {};
+    all.push_back({.name = piece.substr(0, equals), .text = piece.substr(equals + 1)});
+  }
+  for (const NamedFiles& one : all) {
+    if (one.text.empty()) bad_names(text, fmt::format("part '{}' names no file", one.name));
+    if (std::ranges::count(all, one.name, &NamedFiles::name) == 1) continue;
+    bad_names(text, fmt::format("two parts are called '{}'", one.name));
+  }
+  if (all.size() > kMostBeside) bad_names(text, fmt::format("there are {} parts", all.size()));
+  return all;
+}
+
 std::vector<std::string> find_files(const std::string& text) {
-  return expand(text.substr(0, end_of_files(text)));
+  const std::vector<NamedFiles> sides = files_beside(text);
+  if (sides.empty()) return expand(text.substr(0, end_of_files(text)));
+  std::vector<std::string> files;
+  for (const NamedFiles& side : sides) {
+    const std::vector<std::string> more = find_files(side.text);
+    files.insert(files.end(), more.begin(), more.end());
+  }
+  return files;
 }
 
 DatasetFiles find_dataset_files(const std::string& text) {
@@ -165,6 +200,27 @@ std::string field_name(std::string_view stored) {
     if (!plain) c = c == '/' ? '.' : '_';
   }
   return name;
+}
+
+std::string python_line(const std::string& line, const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:@%=,";
+  std::string command = fmt::format("python3 -c '{}'", line);
+  for (const std::string& word : words) {
+    command += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      command += word;
+      continue;
+    }
+    command += '\'';
+    for (const char c : word) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    command += '\'';
+  }
+  return command;
+}
+
+std::string beside(const std::string& path, const std::string& end) {
+  return std::filesystem::path(path).replace_extension().string() + end;
 }
 
 std::string shown_name(std::string_view name) {

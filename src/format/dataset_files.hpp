@@ -7,6 +7,8 @@
 //   URLs             each file may be one (forebay/storage.hpp); on storage that is no file system
 //                    there are no patterns
 //   FILES#FIELDS     only these fields, in this order: NAME or NEW=NAME, separated by commas
+//   x=FILES&y=FILES  beside each other, each perhaps with '#FIELDS': a sample has the fields of
+//   both
 #pragma once
 
 #include <string>
@@ -26,14 +28,30 @@ struct DatasetFiles {
   std::vector<FieldChoice> fields;  ///< empty: all
 };
 
-/// The files of a data set, whatever is written about their fields. Throws not_found for a file
-/// that does not exist or a pattern without a match.
+/// What lies beside others under a name of its own.
+struct NamedFiles {
+  std::string name;
+  std::string text;  ///< files, perhaps with '#FIELDS'
+};
+
+/// The files that lie beside each other; none where `text` is not of that form, or names a file as
+/// it stands. Throws usage where two have one name, or one is nothing.
+std::vector<NamedFiles> files_beside(const std::string& text);
+
+/// The files of a data set, whatever is written about their fields, also of those beside each
+/// other. Throws not_found for a file that does not exist or a pattern without a match.
 std::vector<std::string> find_files(const std::string& text);
 /// Throws the same, and usage for fields that make no sense.
 DatasetFiles find_dataset_files(const std::string& text);
 
 /// `stored` with everything that a schema's text form cannot hold replaced: "a/b c" is "a.b_c".
 std::string field_name(std::string_view stored);
+
+/// The command that runs one line of Python on these words, which it finds in sys.argv from 1 on:
+/// as a shell takes it. `line` has no single quotes.
+std::string python_line(const std::string& line, const std::vector<std::string>& words);
+/// A file beside `path`, for what a message proposes: its name without extension, and `end`.
+std::string beside(const std::string& path, const std::string& end);
 
 /// A name out of a file, for messages: itself, also with spaces, unless it has bytes that terminals
 /// cannot show.

@@ -66,10 +66,10 @@ FieldSet::FieldSet(std::string path, std::string format, Schema schema, DataFile
       throw Error(ErrorKind::corrupt, "the files claim more than 2^63 samples", "check the files",
                   {.file = facts_.path});
     }
-    facts_.of_files.push_back(part.rows);
     first_.push_back(first_.back() + part.rows);
   }
   facts_.entries = first_.back();
+  facts_.of_files = samples_of_files();
   // Files whose rows were never written may promise more than numbers can tell.
   const bool absurd = facts_.sample_bytes > 0 && facts_.entries > UINT64_MAX / facts_.sample_bytes;
   facts_.value_bytes = absurd ? UINT64_MAX : facts_.entries * facts_.sample_bytes;
@@ -78,6 +78,20 @@ FieldSet::FieldSet(std::string path, std::string format, Schema schema, DataFile
       fmt::format("{}:samples={},files={},bytes={},fields={},ends={}", facts_.format,
                   facts_.entries, this->files().size(), stored_bytes(), to_string(facts_.schema),
                   ends_digest(std::as_bytes(std::span(first_))));
+}
+
+/// Nothing where a sample is spread over files, or files are not in the order of samples.
+std::vector<std::uint64_t> FieldSet::samples_of_files() const {
+  std::vector<std::uint64_t> samples(files().size());
+  std::uint32_t last = 0;
+  for (const SamplePart& part : parts_) {
+    for (const PartField& field : part.fields) {
+      if (field.file < last || field.file != part.fields[0].file) return {};
+      last = field.file;
+    }
+    samples[last] += part.rows;
+  }
+  return samples;
 }
 
 void FieldSet::tell_storage() {

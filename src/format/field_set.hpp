@@ -31,17 +31,21 @@ struct SamplePart {
 
 class FieldSet final : public DataSet {
  public:
-  /// Every part, one a file, has all fields of `schema`; `notes` as DataSetFacts::notes.
+  /// Every part has all fields of `schema`; `notes` as DataSetFacts::notes.
   FieldSet(std::string path, std::string format, Schema schema, DataFiles files,
            std::vector<SamplePart> parts, std::vector<std::string> notes = {});
 
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
   DecodeCounters counters() const override;
 
+  /// In the order of samples: as given.
+  std::span<const SamplePart> parts() const { return parts_; }
+
  private:
   friend class FieldPlan;
 
   void tell_storage();
+  std::vector<std::uint64_t> samples_of_files() const;
 
   std::vector<SamplePart> parts_;
   std::vector<std::uint64_t> first_;  // first id of each part, and the number of samples

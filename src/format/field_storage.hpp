@@ -6,7 +6,7 @@
 //
 //   StridedField   rows at equal distances: raw records, .npy, contiguous HDF5
 //   ChunkedField   HDF5 chunks, filtered or not
-//   CompactField   rows in memory since open: HDF5's compact layout
+//   CompactField   rows in memory since open: HDF5's compact layout, compressed arrays of .npz
 //
 // Implementations are immutable and safe to use from many threads at once.
 #pragma once

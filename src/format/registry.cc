@@ -9,6 +9,7 @@
 
 #include "forebay/error.hpp"
 #include "format/convention/convention_set.hpp"
+#include "format/field_files.hpp"
 #include "format/folder/folder.hpp"
 #include "format/hdf5/open_hdf5.hpp"
 #include "format/raw/open_raw.hpp"
@@ -44,7 +45,7 @@ std::string format_of(const std::string& path, const FormatOptions& options) {
   for (const Format& format : formats()) {
     if (format.recognise && format.recognise(first)) return format.name;
   }
-  return {};
+  refuse_unknown(first);
 }
 
 void check_schema(const DataSetFacts& facts, const std::string& declared) {
@@ -58,8 +59,28 @@ void check_schema(const DataSetFacts& facts, const std::string& declared) {
 
 /// Then the error about one of them says more than that there is no file of the whole name.
 bool begins_a_list(const std::string& text) {
-  const std::size_t comma = text.find(',');
-  return comma != std::string::npos && storage_has(text.substr(0, comma));
+  const std::size_t end = text.find_first_of(",&");
+  if (end == std::string::npos) return false;
+  if (storage_has(text.substr(0, end))) return true;
+  try {
+    const std::vector<NamedFiles> sides = files_beside(text);
+    return !sides.empty() && !find_files(sides[0].text).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Data sets beside each other; each may be of another format than `format`, that of the first.
+std::unique_ptr<DataSet> open_beside(const std::string& text, const Format& format,
+                                     const FormatOptions& options, Peers& peers) {
+  FormatOptions each = options;
+  if (format.recognise) each.format = "auto";
+  if (!format.takes_schema) each.schema.clear();
+  std::vector<std::pair<std::string, std::unique_ptr<DataSet>>> sides;
+  for (const NamedFiles& side : files_beside(text)) {
+    sides.emplace_back(side.name, open_data_set(side.text, each, peers));
+  }
+  return join_fields(text, sides);
 }
 
 }  // namespace
@@ -106,27 +127,33 @@ Format find_format(const std::string& name, const std::string& text) {
 }
 
 std::string recognise_files(const std::string& text, const FormatOptions& options) {
+  std::string first;
   try {
-    return format_of(find_files(text).front(), options);
+    first = find_files(text).front();
   } catch (const Error& error) {
     // Whoever opens it as something else says better what is wrong.
-    const bool known = error.kind() == ErrorKind::unsupported;
-    if (error.kind() == ErrorKind::io || known || begins_a_list(text)) throw;
+    if (error.kind() == ErrorKind::io || begins_a_list(text)) throw;
     return formats().back().name;
   }
+  return format_of(first, options);
 }
 
 std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options,
                                        Peers& peers) {
   DatasetFiles found;
   Format format;
+  bool beside = false;
   peers.together([&] {
     format = find_format(options.format == "auto" ? recognise_files(text, options) : options.format,
                          text);
-    if (!format.names_itself) found = find_dataset_files(text);
+    if (format.names_itself) return;
+    beside = !files_beside(text).empty();
+    if (!beside) found = find_dataset_files(text);
   });
   auto data =
-      format.open({.text = text, .found = std::move(found), .options = options, .peers = peers});
+      beside ? open_beside(text, format, options, peers)
+             : format.open(
+                   {.text = text, .found = std::move(found), .options = options, .peers = peers});
   if (!format.takes_schema) check_schema(data->facts(), options.schema);
   return data;
 }

@@ -1,7 +1,7 @@
 // The formats of data sets, a row each: what every part of Forebay knows of them.
 //
 // A format is a folder beside this file and a row in registry.cc: a DataSet, how its files are
-// recognised, and how they are opened. LMDB is the last: what nothing else recognises.
+// recognised, and how they are opened. LMDB is the last, to which names go that are no files.
 #pragma once
 
 #include <functional>
@@ -87,10 +87,13 @@ std::string format_names();
 /// The row of a format. Throws usage, naming `text`, when there is none of that name.
 Format find_format(const std::string& name, const std::string& text);
 
-/// The format that the first file which `text` names looks like; the last one when it is none of
-/// the others (or no file): then opening tells what is wrong. Throws io, and unsupported for files
-/// that are known and nobody reads.
+/// The format that the first file which `text` names looks like; the last one when there is no such
+/// file: then opening tells what is wrong. Throws io, and corrupt, unsupported or not_found for
+/// what is none of them, saying what its first bytes are.
 std::string recognise_files(const std::string& text, const FormatOptions& options = {});
+
+/// Throws what there is to say of a file or folder that no format recognises.
+[[noreturn]] void refuse_unknown(const FirstFile& first);
 
 /// Opens the data set that `text` names: files, patterns, "#FIELDS" (dataset_files.hpp). Collective
 /// over `peers`. Throws not_found, unsupported, corrupt, io, usage; what a peer throws on the way.

@@ -42,13 +42,13 @@ class StridedField final : public FieldStorage {
 bool fits(const StridedLayout& layout, std::uint64_t rows, std::uint64_t file_bytes);
 
 // Rows that are in memory since the data set was opened: HDF5 keeps small data sets (up to 64 KiB)
-// in its own headers.
+// in its own headers, and arrays that are compressed as a whole can be read in no other way.
 
 class CompactField final : public FieldStorage {
  public:
   /// `values` are all rows, in this machine's byte order.
-  CompactField(std::vector<std::byte> values, std::uint64_t row_bytes)
-      : values_(std::move(values)), row_bytes_(row_bytes) {}
+  CompactField(std::vector<std::byte> values, std::uint64_t row_bytes, std::string description)
+      : values_(std::move(values)), row_bytes_(row_bytes), description_(std::move(description)) {}
 
   bool in_place() const override { return true; }
   bool in_file() const override { return false; }
@@ -63,11 +63,12 @@ class CompactField final : public FieldStorage {
                        const FileBytes&, std::span<std::byte>, DecodeSpace&) const override {
     return 0;
   }
-  std::string describe() const override { return "in the file's headers"; }
+  std::string describe() const override { return description_; }
 
  private:
   std::vector<std::byte> values_;
   std::uint64_t row_bytes_;
+  std::string description_;
 };
 
 }  // namespace forebay

@@ -136,7 +136,8 @@ const std::vector<OptionEntry> kEntries = {
                &O::stage_bytes),
     entry({"stage", "KIND", "shared memory of the stage: posix, mpi"}, &O::stage, kStages),
     entry({"codec", "NAME",
-           "how values are decoded: auto, datum, image (image:rgb ...), raw, number, bytes"},
+           "how values are decoded: auto, datum, image (image:rgb ...), raw, number, bytes, a "
+           "type (f32), NAME:TYPE[SHAPE], or PART=CODEC,..."},
           &O::codec),
     entry({"schema", "FIELDS", "fields of codec raw, e.g. image:u8[3x32x32]"}, &O::schema),
     entry({"decode", "on|off", "batches come decoded, by threads of the loader (default off)"},

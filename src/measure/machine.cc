@@ -66,7 +66,7 @@ nlohmann::ordered_json heading_of(std::string_view bench, const Layout& layout) 
 
 std::vector<std::string> files_of(const std::string& dataset) {
   const Format format = find_format(recognise_files(dataset), dataset);
-  if (!format.names_itself) return find_dataset_files(dataset).files;
+  if (!format.names_itself) return find_files(dataset);
   std::vector<std::string> files;
   for (const std::string& database : convention::all_databases(dataset)) {
     files.push_back(lmdb::resolve_dataset_path(database).data_file);

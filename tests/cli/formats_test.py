@@ -3,11 +3,15 @@
 One file a case, so that a failure names its layout; `forebay inspect --dump` writes samples' bytes.
 """
 
+import io
 import itertools
 import os
 import random
+import re
 import subprocess
+import sys
 import unittest
+import zipfile
 
 import h5py
 import numpy as np
@@ -28,6 +32,8 @@ FILTERS = {
     "fletcher": {"fletcher32": True},
     "gzip_shuffle": {"compression": "gzip", "shuffle": True},
     "all": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+    "lzf": {"compression": "lzf"},
+    "lzf_all": {"compression": "lzf", "shuffle": True, "fletcher32": True},
 }
 if h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
     FILTERS["szip"] = {"compression": "szip", "compression_opts": ("ec", 8)}
@@ -80,6 +86,14 @@ class Formats(CommandTest):
             names = fields or sorted(key for key in file if file[key].shape != ())
             arrays = [file[field][...] for field in names]
         self.check(self.path(name) + ("#" + ",".join(fields) if fields else ""), arrays)
+
+
+    def run_remedy(self, line):
+        """What the last command of an error line prints, done as it is printed."""
+        command = re.findall(r"python3 -c '[^']*'(?: [^ ;]+)*", line)[-1]
+        result = subprocess.run(command.replace("python3", sys.executable, 1), shell=True, cwd=self.root,
+                                capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, 0, command + result.stderr)
 
 
 class Hdf5Types(Formats):
@@ -252,7 +266,6 @@ class Hdf5Refusals(Formats):
             file.create_dataset("pair", (3,), np.dtype([("a", "i4"), ("b", "f4")]))
             file.create_dataset("complex", (3,), "c8")
             file.create_dataset("reference", (3,), h5py.ref_dtype)
-            file.create_dataset("lzf", (3, 2), "f4", compression="lzf", chunks=(3, 2))
             file.create_dataset("scaled", (3, 2), "i4", scaleoffset=4, chunks=(3, 2))
             file.create_dataset("outside", (3, 2), "f4", external=[(self.path("x.bin"), 0, 24)])
             file.create_dataset("single", data=1.5)
@@ -263,14 +276,42 @@ class Hdf5Refusals(Formats):
             file.create_virtual_dataset("virtual", layout)
         for field, word in (("ragged", "variable length"), ("text", "variable length"),
                             ("pair", "compound"), ("complex", "compound"),
-                            ("reference", "references"), ("lzf", "lzf"), ("scaled", "filter"),
+                            ("reference", "references"), ("scaled", "filter"),
                             ("outside", "external"), ("virtual", "virtual"),
                             ("single", "single value"), ("elsewhere", "another file"),
-                            ("dangling", "no data set"), ("missing", "good, lzf")):
+                            ("dangling", "no data set"), ("missing", "good, outside")):
             with self.subTest(field=field):
                 self.refuse("odd.h5", word, field, fields="#x=good,y=" + field)
         self.refuse("odd.h5", "leave", code=1)
         self.succeed("inspect", self.path("odd.h5") + "#good")
+
+    def test_a_line_with_h5py_alone_rewrites_what_is_not_read(self):
+        data = values((6, 2), "i4")
+        with self.new_file("odd.h5") as file:
+            file.create_dataset("scaled", data=data, scaleoffset=0, chunks=(3, 2))
+            file.create_dataset("outside", data=data, external=[(self.path("x.bin"), 0, 48)])
+            file.create_dataset("deep/single", data=1.5)
+            file.create_dataset("text", data=["a", "b"])
+            file.create_dataset("empty", (0, 2), "f4")
+            layout = h5py.VirtualLayout((6, 2), "i4")
+            layout[:] = h5py.VirtualSource(file["scaled"])
+            file.create_virtual_dataset("virtual", layout)
+        for field in ("scaled", "outside", "virtual"):
+            with self.subTest(field=field):
+                self.run_remedy(self.fail("inspect", self.path("odd.h5") + "#" + field, naming=field))
+                self.check(self.path("odd-new.h5") + "#" + field, [data])
+                os.remove(self.path("odd-new.h5"))
+
+    def test_what_lzf_made_is_read_whatever_it_is(self):
+        generator = np.random.default_rng(1)
+        for number, data in enumerate((np.zeros((100, 900), "u1"), generator.bytes(90000),
+                                       np.repeat(generator.integers(0, 9, 9000), 10).astype("<i8"),
+                                       np.tile(np.arange(700), 100).astype("<u2"))):
+            array = np.frombuffer(data, "u1") if isinstance(data, bytes) else data
+            array = array.reshape(100, -1)
+            with self.new_file(f"lzf{number}.h5") as file:
+                file.create_dataset("x", data=array, compression="lzf", chunks=True)
+            self.check_file(f"lzf{number}.h5", "x")
 
     def test_unequal_row_counts(self):
         with self.new_file("unequal.h5") as file:
@@ -304,6 +345,157 @@ class Hdf5Refusals(Formats):
                           naming=["damaged.h5", f"offset {offset}", "sample 20"])
 
 
+class Hdf5Samples(Formats):
+    """Data sets of which each sample has its own: never an axis taken for samples."""
+
+    COMPRESSED = {"compression": "gzip", "chunks": (3, 2, 3)}
+
+    def notes(self, dataset):
+        return " | ".join(self.succeed_json("inspect", dataset).get("notes", []))
+
+    def test_a_group_a_sample(self):
+        for number, options in enumerate(({}, self.COMPRESSED)):
+            images = [values((6, 5, 3), ">u2", i) for i in range(12)]
+            with self.new_file(f"g{number}.h5") as file:
+                for i in range(12):
+                    group = file.create_group(f"{i + 1:04d}" if number else str(i + 1))
+                    group.create_dataset("image", data=images[i], **options)
+                    group["label"] = np.int64(i % 7)
+                file["classes"] = np.arange(7)
+            path = self.path(f"g{number}.h5")
+            report = self.succeed_json("inspect", path)
+            self.assertEqual((report["entries"], report["schema"]),
+                             (12, "image:u16[6x5x3],label:i64[]"))
+            for word in ("*/image,*/label", "12 samples", "classes"):
+                self.assertIn(word, " | ".join(report["notes"]))
+            self.check(path, [np.stack(images), np.arange(12) % 7])
+            self.check(path + "#y=*/label", [np.arange(12) % 7])
+
+    def test_a_data_set_a_sample(self):
+        # In the order of numbers, wherever they stand in names.
+        arrays = [values((4, 4), "<f4", i) for i in range(11)]
+        for name in ("img_{}", "data/{}.raw", "{}", "a/b/{}_x"):
+            with self.new_file("d.h5") as file:
+                for i in reversed(range(11)):
+                    file[name.format(i)] = arrays[i]
+            with self.subTest(name=name):
+                self.check(self.path("d.h5"), [np.stack(arrays)])
+                self.assertIn(name.format("*"), self.notes(self.path("d.h5")))
+        with self.new_file("d.h5") as file:
+            for i in range(11):
+                file[f"img_{i}"] = arrays[i]
+        self.assertEqual(self.succeed_json("inspect", self.path("d.h5"))["schema"], "img:f32[4x4]")
+        self.check(self.path("d.h5") + "#z=img_*", [np.stack(arrays)])
+        # Named rows are rows.
+        self.check(self.path("d.h5") + "#img_3,img_10", [arrays[3], arrays[10]])
+
+    def test_names_that_are_no_numbers(self):
+        with self.new_file("n.h5") as file:
+            for i in range(26):
+                file[f"images/{chr(97 + i)}.png"] = values((5, 3), "<i2", i)
+        self.check(self.path("n.h5"), [np.stack([values((5, 3), "<i2", i) for i in range(26)])])
+        self.assertIn("images/*", self.notes(self.path("n.h5")))
+
+    def test_layouts_of_every_kind_a_sample(self):
+        with self.new_file("k.h5") as file:
+            for i in range(9):
+                data = values((6, 2, 3), "<i4", i)
+                if i % 3 == 0:
+                    file[f"s{i}"] = data
+                elif i % 3 == 1:
+                    file.create_dataset(f"s{i}", data=data, chunks=(4, 2, 2), compression="lzf")
+                else:
+                    file.create_dataset(f"s{i}", data=data, chunks=(6, 2, 3), shuffle=True)
+        self.check(self.path("k.h5"), [np.stack([values((6, 2, 3), "<i4", i) for i in range(9)])])
+
+    def test_what_may_be_either_is_refused_with_what_was_seen(self):
+        with self.new_file("u.h5") as file:
+            for i in range(5):
+                file[f"img_{i}"] = values((32, 32), "u1", i)
+        line = self.fail("inspect", self.path("u.h5"), code=2,
+                         naming=["u.h5", "img_*", "5 of each", "'img_0' to 'img_4'"])
+        for choice in re.findall(r"'[^']*u\.h5(#[^']+)'", line):
+            self.succeed("inspect", self.path("u.h5") + choice)
+        self.check(self.path("u.h5") + "#img_*",
+                   [np.stack([values((32, 32), "u1", i) for i in range(5)])])
+        with self.new_file("f.h5") as file:
+            for i in range(3):
+                file[f"fold{i}/x"], file[f"fold{i}/y"] = values((20, 4), "<f4", i), np.arange(20)
+        line = self.fail("inspect", self.path("f.h5"), code=2, naming=["fold*/x,fold*/y"])
+        for choice in re.findall(r"'[^']*f\.h5(#[^']+)'", line):
+            self.succeed("inspect", self.path("f.h5") + choice)
+
+    def test_columns_with_numbers_stay_columns(self):
+        with self.new_file("c.h5") as file:
+            file["x1"], file["x2"] = values((20, 3), "<f4"), values((20, 3), "<f4", 1)
+        self.check_file("c.h5", "x1", "x2")
+        self.assertEqual(self.succeed_json("inspect", self.path("c.h5"))["schema"],
+                         "x1:f32[3],x2:f32[3]")
+        with self.new_file("c.h5") as file:
+            for i in range(4):
+                file[f"x{i}"] = values((20, 3), "<f4", i)
+            file["label"] = np.arange(20)
+        self.assertEqual(self.succeed_json("inspect", self.path("c.h5"))["entries"], 20)
+
+    def test_a_sample_that_lacks_something_is_named(self):
+        with self.new_file("l.h5") as file:
+            for i in range(9):
+                file[f"{i}/image"] = values((6, 5), "u1", i)
+                if i != 4:
+                    file[f"{i}/label"] = i
+        self.fail("inspect", self.path("l.h5"), naming=["sample '4' has no '*/label'", "8 of 9"])
+        self.check(self.path("l.h5") + "#*/image",
+                   [np.stack([values((6, 5), "u1", i) for i in range(9)])])
+        self.fail("inspect", self.path("l.h5") + "#*/mask", naming=["'*/mask'"])
+        with self.new_file("l.h5") as file:
+            file["img_0"], file["img_1"], file["img_2"] = (values((rows, 5), "u1") for rows in (2, 3, 3))
+        self.fail("inspect", self.path("l.h5"),
+                  naming=["different shapes", "'img_0' is img:u8[2x5] but 'img_1' is img:u8[3x5]"])
+
+
+class Hdf5Links(Formats):
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("set/more"))
+        with self.new_file("set/more/b.h5", userblock_size=512) as file:
+            file["deep/y"] = values((9,), ">i4")
+            file.create_dataset("z", data=values((9, 2), "<f4"), chunks=(4, 2), compression="lzf")
+        with self.new_file("out.h5") as file:
+            file["y"] = values((9,), ">i4")
+        with self.new_file("set/a.h5") as file:
+            file["x"] = values((9, 3), "<f4")
+
+    def link(self, **links):
+        with h5py.File(self.path("set/a.h5"), "a") as file:
+            for name, (target, place) in links.items():
+                file[name] = h5py.ExternalLink(target, place)
+        return self.path("set/a.h5")
+
+    def test_links_inside_of_the_folder_are_followed(self):
+        path = self.link(y=("more/b.h5", "/deep/y"), z=(self.path("set/more/b.h5"), "z"),
+                         group=("more/b.h5", "/deep"))
+        arrays = [values((9, 3), "<f4"), values((9,), ">i4"), values((9, 2), "<f4")]
+        self.check(path, arrays)
+        self.check(path + "#y,x", [arrays[1], arrays[0]])
+        self.check(path + "#q=group/y", [arrays[1]])
+        report = self.succeed_json("inspect", path)
+        self.assertEqual(report["schema"], "x:f32[3],y:i32[],z:f32[2]")
+        self.assertIn("'group'", report["notes"][0])
+        self.assertEqual(len(report["files"]), 2)
+        self.succeed("verify", path)
+
+    def test_others_are_named_as_left_out(self):
+        os.symlink(self.path("out.h5"), self.path("set/sly.h5"))
+        path = self.link(up=("../out.h5", "y"), sly=("sly.h5", "y"), gone=("gone.h5", "y"),
+                         none=("more/b.h5", "none"), itself=("a.h5", "itself"))
+        self.check(path, [values((9, 3), "<f4")])
+        notes = self.succeed_json("inspect", path)["notes"]
+        for name, why in (("up", "outside"), ("sly", "outside"), ("gone", "not there"),
+                          ("none", "none"), ("itself", "itself")):
+            self.assertEqual(sum(f"'{name}'" in note and why in note for note in notes), 1, notes)
+            self.fail("inspect", path + "#" + name, naming=[f"'{name}' is a link", why])
+
+
 class Npy(Formats):
     def test_every_type_and_version(self):
         for number, (dtype, version) in enumerate(
@@ -332,6 +524,47 @@ class Npy(Formats):
             np.save(self.path("odd.npy"), array)
             self.fail("inspect", self.path("odd.npy"), naming=["odd.npy", word])
 
+    def write_arrays(self, name, *arrays):
+        with open(self.path(name), "wb") as file:
+            for array in arrays:
+                np.save(file, array)
+        return self.path(name)
+
+    def test_bytes_behind_the_array_are_an_error(self):
+        first, second = values((4, 3), "<f4"), values((7, 2), ">i2", 1)
+        path = self.write_arrays("two.npy", first, second)
+        end = 128 + first.nbytes
+        line = self.fail("inspect", path, naming=["two.npy", "several arrays", f"byte {end} of "])
+        self.run_remedy(line)
+        self.check(self.path("two-0.npy"), [first])
+        self.check(self.path("two-1.npy"), [second])
+        self.fail("inspect", self.write_arrays("t.npy", values((9,), "<u2"), values((9,), "<u2")),
+                  "--length", 3, naming=["several arrays"])
+        with open(self.write_arrays("more.npy", first), "ab") as file:
+            file.write(b"\n")
+        self.fail("inspect", self.path("more.npy"),
+                  naming=[f"1 bytes follow the array, which ends at byte {end} of {end + 1}"])
+
+    def test_an_order_that_makes_no_difference_is_taken(self):
+        for number, shape in enumerate(((5,), (5, 1), (1, 5), (1, 1, 4), (0, 3), (3, 0, 2))):
+            array, path = values(shape, ">i4"), self.path(f"order{number}.npy")
+            with open(path, "wb") as file:
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": ">i4", "fortran_order": True, "shape": shape})
+                file.write(array.tobytes())
+            with self.subTest(shape=shape):
+                self.assertTrue(np.array_equal(np.load(path), array))
+                self.check(path, [array])
+
+    def test_a_matrix_in_fortran_order_has_a_line_that_rewrites_it(self):
+        array = np.asfortranarray(values((4, 3, 2), ">i4"))
+        np.save(self.path("f.npy"), array)
+        self.run_remedy(self.fail("inspect", self.path("f.npy"), naming=["Fortran"]))
+        self.check(self.path("f-c.npy"), [array])
+        np.savez(self.path("f.npz"), x=array, y=np.arange(4))
+        self.run_remedy(self.fail("inspect", self.path("f.npz"), naming=["'x'", "Fortran"]))
+        self.check(self.path("f-c.npz"), [array, np.arange(4)])
+
     def test_every_cut_is_an_error(self):
         np.save(self.path("whole.npy"), values((10, 3), "<f4"))
         with open(self.path("whole.npy"), "rb") as file:
@@ -339,6 +572,165 @@ class Npy(Formats):
         for length in range(6, len(whole), 3):
             self.write("cut.npy", whole[:length])
             self.fail("inspect", self.path("cut.npy"), naming="cut.npy")
+
+
+class Npz(Formats):
+    def test_arrays_are_fields_stored_or_compressed(self):
+        for save in (np.savez, np.savez_compressed):
+            for number, (one, two) in enumerate(itertools.product(TYPES[:6] + [">f8", "S7"], (">i2", "?"))):
+                arrays = {"x": values((40, 3, 2), one), "y": values((40,), two, 1)}
+                save(self.path("a.npz"), **arrays)
+                with self.subTest(save=save.__name__, types=(one, two)):
+                    self.check(self.path("a.npz"), list(arrays.values()))
+                    self.check(self.path("a.npz") + "#label=y", [arrays["y"]])
+                    self.check(self.path("a.npz") + "#y,x", [arrays["y"], arrays["x"]])
+        report = self.succeed_json("inspect", self.path("a.npz"))
+        self.assertEqual((report["format"], report["schema"]), ("npy", "x:u8[3x2x7],y:u8[]"))
+
+    def test_files_may_be_large_ones(self):
+        x, y = values((30, 4), "<f4"), values((30,), "<i8")
+        with zipfile.ZipFile(self.path("z.npz"), "w") as archive:
+            for name, array in (("x", x), ("y", y)):
+                with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                    np.save(member, array)
+        with open(self.path("z.npz"), "rb") as file:
+            plain = file.read()
+        self.check(self.path("z.npz"), [x, y])
+        # What is in front is counted by no offset: those of the directory are 64 bits wide here.
+        self.write("front.npz", plain)
+        with zipfile.ZipFile(self.path("front.npz"), "a") as archive:
+            archive.writestr("notes.txt", "more")
+        self.assertIn("notes.txt", self.succeed_json("inspect", self.path("front.npz"))["notes"][0])
+        self.check(self.path("front.npz"), [x, y])
+
+    def test_several_files_are_one_data_set(self):
+        x = [values((rows, 5), "<f4", rows) for rows in (3, 0, 9)]
+        for number, array in enumerate(x):
+            (np.savez if number % 2 else np.savez_compressed)(self.path(f"p{number}.npz"), x=array)
+        self.check(self.path("p*.npz"), [np.concatenate(x)])
+
+    def test_what_is_no_array_of_that_length_is_named(self):
+        path = self.path("m.npz")
+        train, test, names = values((9, 2), "<f4"), values((4, 2), "<f4"), np.array(["a", "b"])
+        np.savez(path, x_train=train, x_test=test, classes=np.int64(7))
+        self.fail("inspect", path, code=2,
+                  naming=["m.npz", "'x_train' has 9 rows but 'x_test' has 4", "FILE#"])
+        self.check(path + "#x_test", [test])
+        self.fail("inspect", path + "#x_train,classes", naming=["'classes'", "single value"])
+        self.fail("inspect", path + "#y", naming=["no array 'y'", "x_train, x_test, classes"])
+        np.savez_compressed(path, x=train, n=np.int64(7))
+        self.assertIn("n", self.succeed_json("inspect", path)["notes"][0])
+        self.check(path, [train])
+        np.savez(path, x=train, names=names)
+        self.fail("inspect", path, naming=["'names'", "'<U1'", "FILE#"])
+        self.check(path + "#x", [train])
+        np.savez(path, n=np.int64(7))
+        self.fail("inspect", path, naming=["no arrays"])
+
+    def test_damage_is_found(self):
+        for save in (np.savez, np.savez_compressed):
+            save(self.path("d.npz"), x=values((50, 8), "<f4"))
+            with open(self.path("d.npz"), "rb") as file:
+                whole = file.read()
+            for length in range(4, len(whole), 97):
+                self.write("d.npz", whole[:length])
+                self.fail("inspect", self.path("d.npz"), "--dump", "0", naming="d.npz")
+        self.write("d.npz", whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
+        self.fail("inspect", self.path("d.npz"), naming=["d.npz", "'x'"])
+
+    def test_archives_of_samples_may_still_be_asked_for(self):
+        np.savez(self.path("s.npz"), a=values((3,), "u1"), b=values((4,), "u1"))
+        report = self.succeed_json("inspect", self.path("s.npz"), "--format", "zip")
+        self.assertEqual((report["format"], report["entries"]), ("zip", 2))
+
+
+class Beside(Formats):
+    def test_arrays_beside_each_other_are_fields_of_one_sample(self):
+        x, y = values((20, 3), "<f4"), values((20,), ">i2")
+        np.save(self.path("a.npy"), x)
+        np.save(self.path("b.npy"), y)
+        name = f"x={self.path('a.npy')}&y={self.path('b.npy')}"
+        self.check(name, [x, y])
+        report = self.succeed_json("inspect", name)
+        self.assertEqual((report["format"], report["schema"]), ("npy", "x:f32[3],y:i16[]"))
+        self.assertEqual(len(report["files"]), 2)
+        with self.new_file("c.h5") as file:
+            file["deep/image"], file["mask"] = values((20, 2, 2), "<i4"), values((20, 2), "u1")
+        np.savez_compressed(self.path("d.npz"), w=values((20,), "<f8"))
+        mixed = f"{name}&z={self.path('c.h5')}&w={self.path('d.npz')}"
+        self.check(mixed, [x, y, values((20, 2, 2), "<i4"), values((20, 2), "u1"),
+                           values((20,), "<f8")])
+        self.assertEqual(self.succeed_json("inspect", mixed)["schema"],
+                         "x:f32[3],y:i16[],z.deep.image:i32[2x2],z.mask:u8[2],w:f64[]")
+        self.check(f"y={self.path('b.npy')}&m={self.path('c.h5#mask')}", [y, values((20, 2), "u1")])
+
+    def test_many_files_lie_beside_as_many(self):
+        x = [values((rows, 3), "<f4", rows) for rows in (5, 0, 8)]
+        y = [values((rows,), "<i8", rows) for rows in (5, 0, 8)]
+        for number in range(3):
+            np.save(self.path(f"x{number}.npy"), x[number])
+            np.save(self.path(f"y{number}.npy"), y[number])
+        self.check(f"x={self.path('x*.npy')}&y={self.path('y*.npy')}",
+                   [np.concatenate(x), np.concatenate(y)])
+        self.fail("inspect", f"x={self.path('x*.npy')}&y={self.path('y0.npy')}", code=2,
+                  naming=["'x' has 3 files but 'y' has 1"])
+        self.fail("inspect", f"x={self.path('x0.npy')}&y={self.path('y2.npy')}", code=2,
+                  naming=["'x' has 5 samples but 'y' has 8"])
+        self.fail("inspect", f"x={self.path('x0.npy')}&y={self.path('no.npy')}", naming=["no.npy"])
+        self.fail("inspect", f"x={self.path('x0.npy')}&x={self.path('y0.npy')}", code=2,
+                  naming=["two parts are called 'x'"])
+
+    def test_archives_lie_beside_nothing(self):
+        np.save(self.path("a.npy"), values((2, 3), "<f4"))
+        with zipfile.ZipFile(self.path("z.zip"), "w") as archive:
+            archive.writestr("1.txt", "one")
+            archive.writestr("2.txt", "two")
+        self.fail("inspect", f"x={self.path('a.npy')}&y={self.path('z.zip')}", code=2,
+                  naming=["'y' is of format zip"])
+
+
+class Unknown(Formats):
+    """Files that no format recognises: the message says what they are, and speaks of no other."""
+
+    def table(self):
+        text = io.BytesIO()
+        np.save(text, values((3,), "u1"))
+        return {"gzip": (b"\x1f\x8b\x08" + bytes(60), "compressed by gzip"),
+                "parquet": (b"PAR1" + bytes(60), "Parquet"),
+                "arrow": (b"ARROW1\0\0" + bytes(60), "Arrow"),
+                "pickle": (b"\x80\x04\x95" + bytes(60), "pickle"),
+                "sqlite": (b"SQLite format 3\0" + bytes(60), "SQLite"),
+                "csv": (b"a,b,c\n1,2,3\n" * 20, "text"),
+                "utf8": ("Größe\n".encode() * 9, "text"),
+                "jpeg": (b"\xff\xd8\xff\xe0" + bytes(60), "JPEG"),
+                "idx": (b"\0\0\x08\x03" + bytes(60), "IDX"),
+                "zeros": (bytes(5000), "begins with zeros"),
+                "bytes": (bytes(range(1, 9)) * 600, "01 02 03 04 05 06 07 08"),
+                "short": (b"\x01\x80", "01 80"),
+                "empty": (b"", "the file is empty")}
+
+    def test_what_it_begins_with_is_told(self):
+        for name, (data, word) in self.table().items():
+            path = self.write(name, data)
+            for command in ("inspect", "verify", "samples"):
+                with self.subTest(name, command=command):
+                    line = self.fail(command, path, *(["--batch", 2] if command == "samples" else []),
+                                     naming=[name, word])
+                    self.assertNotIn("LMDB", line)
+                    self.assertNotIn("meta page", line)
+
+    def test_folders_without_data_are_told(self):
+        os.mkdir(self.path("empty"))
+        self.write("some/b.csv", b"x")
+        self.write("some/a.txt", b"x")
+        self.assertNotIn("LMDB", self.fail("inspect", self.path("empty"), naming=["is empty"]))
+        line = self.fail("inspect", self.path("some"), naming=["2 entries", "'a.txt'", "--format"])
+        self.assertNotIn("LMDB", line)
+
+    def test_a_damaged_database_is_one_all_the_same(self):
+        for name, data in (("x.mdb", bytes(9000)), ("data.mdb", b"")):
+            self.fail("inspect", self.write(name, data), naming=[name])
+        self.assertIn("LMDB", self.fail("inspect", self.path("x.mdb")))
 
 
 class Records(Formats):

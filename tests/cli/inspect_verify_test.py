@@ -82,6 +82,25 @@ class Inspect(CommandTest):
         self.assertEqual(report["schema"], "")
         self.assertIn("00000000", report["fields_problem"])
 
+    def test_every_codec_is_taken_as_by_verify(self):
+        write_records(self.path("set"), [(b"%d" % i, b"%07d " % i) for i in range(20)])
+        for codec, fields in (("auto", "undecoded bytes"), ("bytes", "undecoded bytes"),
+                              ("number", "number:i64[] (number)"), ("f32", "f32[] of any length (f32)"),
+                              ("x:u16[2x2]", "x:u16[2x2] (raw)"), ("a:u8[4],b:f32[]", "b:f32[] (raw)")):
+            with self.subTest(codec):
+                self.assertIn(fields, self.succeed("inspect", self.path("set"), "--codec", codec))
+                self.succeed("verify", self.path("set"), "--codec", codec)
+        write_records(self.path("parts"), [(b"%s-%03d" % (part, i), b"%07d " % i) for i in range(9)
+                                           for part in (b"image", b"label")])
+        for codec in ("number", "image=i32,label=number", "label=y:u8[8]"):
+            for command in ("inspect", "verify"):
+                with self.subTest(codec, command=command):
+                    self.succeed(command, self.path("parts"), "--codec", codec)
+        for codec in ("tiff", "f33", "x:f33[3]", "label=tiff", "nobody=bytes"):
+            for command in ("inspect", "verify"):
+                with self.subTest(codec, command=command):
+                    self.fail(command, self.path("parts"), "--codec", codec, code=2)
+
     def test_empty_first_values_say_nothing_of_the_others(self):
         write_records(self.path("some"), datums(3, r0=b""))
         self.assertEqual(self.succeed_json("inspect", self.path("some"))["codec"], "datum")

@@ -24,6 +24,7 @@ struct MadeSet {
   std::vector<std::string> keys = {};  ///< empty: samples have none
   LoaderOptions options = {};
   std::string one_file = {};  ///< that may be cut or replaced
+  std::string format = {};    ///< where it is not called as the maker
 };
 
 inline std::string content(std::uint64_t seed, std::uint64_t bytes) {
@@ -140,6 +141,26 @@ inline MadeSet make_npy(const TemporaryFolder& folder) {
     bytes += set.values.back();
   }
   write_file(set.path, bytes);
+  set.one_file = set.path;
+  return set;
+}
+
+/// Of its two arrays one is stored, the other one deflated.
+inline MadeSet make_npz(const TemporaryFolder& folder) {
+  MadeSet set{.path = folder.file("a.npz"), .format = "npy"};
+  const auto header = [](const std::string& shape) {
+    std::string dict = "{'descr': '|u1', 'fortran_order': False, 'shape': " + shape + ", }";
+    dict.resize(118 - 1, ' ');
+    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dict + "\n";
+  };
+  std::string x = header("(41, 3, 4)");
+  std::string y = header("(41, 7)");
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    x += content(i, 12);
+    y += content(i + 100, 7);
+    set.values.push_back(content(i, 12) + content(i + 100, 7));
+  }
+  write_file(set.path, zip_archive({{"x.npy", x}, {"y.npy", y}}));
   set.one_file = set.path;
   return set;
 }
@@ -280,9 +301,10 @@ using Maker = std::function<MadeSet(const TemporaryFolder&)>;
 /// By name of the format. HDF5 files, which libhdf5 makes, are in tests/sample_sets.
 inline const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> all{
-      {"npy", make_npy},       {"raw", make_raw},       {"cifar10", make_cifar10},
-      {"tar", make_tar},       {"zip", make_zip},       {"tfrecord", make_tfrecord},
-      {"tokens", make_tokens}, {"folder", make_folder}, {"lmdb", make_lmdb}};
+      {"npy", make_npy},           {"npz", make_npz},       {"raw", make_raw},
+      {"cifar10", make_cifar10},   {"tar", make_tar},       {"zip", make_zip},
+      {"tfrecord", make_tfrecord}, {"tokens", make_tokens}, {"folder", make_folder},
+      {"lmdb", make_lmdb}};
   return all;
 }
 

@@ -55,10 +55,28 @@ def test_only_hidden_members_of_an_archive_are_no_data(data):
     assert len(found) == 3
 
 
-def test_npz_files_are_refused(data):
-    np.savez(data / "a.npz", x=np.arange(3))
-    with pytest.raises(forebay.UnsupportedError, match=r"a\.npz.*\.npy"):
-        forebay.Dataset(data / "a.npz")
+def test_npz_files_are_fields(data):
+    x = np.arange(COUNT * 6, dtype=">f4").reshape(COUNT, 2, 3)
+    y = np.arange(COUNT) % 7
+    for save in (np.savez, np.savez_compressed):
+        save(data / "a.npz", x=x, y=y)
+        for batch in forebay.Loader(data / "a.npz", batch_size=8, order="shuffled", end="exact"):
+            assert np.array_equal(batch["x"], x[batch["sample"]])
+            assert np.array_equal(batch["y"], y[batch["sample"]])
+
+
+def test_arrays_beside_each_other_are_fields(data):
+    x = np.arange(COUNT * 6, dtype="f4").reshape(COUNT, 2, 3)
+    y = np.arange(COUNT) % 7
+    np.save(data / "x.npy", x)
+    np.save(data / "y.npy", y)
+    paths = {"x": data / "x.npy", "y": data / "y.npy"}
+    for batch in forebay.Loader(paths, batch_size=8, order="shuffled", end="exact"):
+        assert np.array_equal(batch["x"], x[batch["sample"]])
+        assert np.array_equal(batch["y"], y[batch["sample"]])
+    np.save(data / "y.npy", y[1:])
+    with pytest.raises(forebay.UsageError, match=r"'x' has 50 samples but 'y' has 49"):
+        forebay.Dataset(paths)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,6 @@
 namespace forebay::convention {
 namespace {
 
-constexpr std::size_t kMostParts = 64;
-
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> pieces;
   std::size_t begin = 0;
@@ -72,39 +70,14 @@ std::vector<std::string> expand(const std::string& text) {
   return paths;
 }
 
-bool is_part_name(std::string_view text) {
-  return !text.empty() && field_name(text) == text && text[0] != '-' && text[0] != '.';
-}
-
-/// Whether `text` is NAME=PATH&NAME=PATH...
-bool names_parts(const std::string& text) {
-  if (text.find('&') == std::string::npos) return false;
-  return std::ranges::all_of(split(text, '&'), [](const std::string& piece) {
-    return is_part_name(
-               std::string_view(piece).substr(0, std::min(piece.find('='), piece.size()))) &&
-           piece.find('=') != std::string::npos;
-  });
-}
-
-[[noreturn]] void refuse(const std::string& text, const std::string& happened) {
-  throw Error(ErrorKind::usage, happened, "write NAME=DATABASE&NAME=DATABASE", {.file = text});
-}
-
 }  // namespace
 
 std::vector<PartDatabases> find_databases(const std::string& text) {
-  if (storage_has(text) || !names_parts(text)) return {{.name = {}, .paths = expand(text)}};
   std::vector<PartDatabases> parts;
-  for (const std::string& piece : split(text, '&')) {
-    const std::size_t equals = piece.find('=');
-    const std::string name = piece.substr(0, equals);
-    if (std::ranges::find(parts, name, &PartDatabases::name) != parts.end()) {
-      refuse(text, fmt::format("two parts are called '{}'", name));
-    }
-    if (equals + 1 == piece.size()) refuse(text, fmt::format("part '{}' names no file", name));
-    parts.push_back({.name = name, .paths = expand(piece.substr(equals + 1))});
+  for (const NamedFiles& side : files_beside(text)) {
+    parts.push_back({.name = side.name, .paths = expand(side.text)});
   }
-  if (parts.size() > kMostParts) refuse(text, fmt::format("there are {} parts", parts.size()));
+  if (parts.empty()) parts.push_back({.name = {}, .paths = expand(text)});
   return parts;
 }
 

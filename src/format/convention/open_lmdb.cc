@@ -3,6 +3,8 @@
 
 #include "format/convention/convention_set.hpp"
 #include "format/convention/database_list.hpp"
+#include "format/lmdb/snapshot.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay::convention {
 namespace {
@@ -51,6 +53,13 @@ std::unique_ptr<DataSet> open(const FormatRequest& request) {
                                          set_options(request.options));
 }
 
+/// Also by name, so that what is wrong with it can be told.
+bool is_lmdb(const FirstFile& first) {
+  const bool named = first.path.ends_with(".lmdb") || first.path.ends_with(".mdb");
+  if (named) return true;
+  return first.file ? lmdb::looks_like_lmdb(*first.file) : storage_has(first.path + "/data.mdb");
+}
+
 }  // namespace
 
 std::unique_ptr<ConventionSet> open_by_convention(const std::string& text,
@@ -75,7 +84,7 @@ std::unique_ptr<ConventionSet> open_by_convention(const std::string& text,
 Format lmdb_format() {
   return {.name = "lmdb",
           .description = "LMDB databases: every record is a sample, or by a convention",
-          .recognise = [](const FirstFile&) { return true; },
+          .recognise = is_lmdb,
           .open = open,
           .names_itself = true,
           .located = true};

@@ -32,7 +32,7 @@ std::uint64_t grid_size(const ChunkedLayout& layout, std::uint64_t file_bytes) {
     if (size > most / along) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("it has more than {} chunks in a file of {} bytes", most, file_bytes),
-                  "write it with larger chunks, for example 'h5repack -l CHUNK=... IN OUT'");
+                  kRewrite);
     }
     size *= along;
   }
@@ -87,7 +87,10 @@ bool find_chunk(const Lookup& lookup, const Coordinates& at, ChunkPlace& place) 
   std::byte nothing{};  // the driver reads no raw data
   std::uint32_t skipped = 0;
   state.wanted.reset();
-  if (H5Dread_chunk(lookup.dataset, H5P_DEFAULT, at.data(), &skipped, &nothing) < 0) {
+  state.looks_up = true;
+  const herr_t status = H5Dread_chunk(lookup.dataset, H5P_DEFAULT, at.data(), &skipped, &nothing);
+  state.looks_up = false;
+  if (status < 0) {
     if (state.failure) throw *state.failure;
     return false;
   }

@@ -32,12 +32,15 @@ namespace forebay::hdf5 {
 //
 // libhdf5 is not involved, so any number of threads may decode at once.
 
-enum class FilterKind : std::uint8_t { deflate, shuffle, fletcher32, szip };
+enum class FilterKind : std::uint8_t { deflate, shuffle, fletcher32, szip, lzf };
 
 struct Filter {
   FilterKind kind = FilterKind::deflate;
   std::vector<std::uint32_t> values;  ///< parameters, as the file has them
 };
+
+/// The remedy for what h5py reads and Forebay does not; read_dataset() adds the line that does it.
+inline constexpr const char* kRewrite = "write the file anew";
 
 /// The filter number `id` of the HDF5 registry, called `name` in the file.
 /// Throws unsupported for one that Forebay does not decode, corrupt for impossible parameters.
@@ -51,6 +54,10 @@ std::string describe(std::span<const Filter> filters);
 std::span<const std::byte> undo_filters(std::span<const Filter> filters, std::uint32_t skipped,
                                         std::span<const std::byte> stored,
                                         std::uint64_t chunk_bytes, DecodeSpace& space);
+
+/// What LZF made of `in`: returns the bytes written to `out`. Throws corrupt, also where that is
+/// too small.
+std::size_t decode_lzf(std::span<const std::byte> in, std::span<std::byte> out);
 
 /// Where a chunk is; length 0: never written.
 struct ChunkPlace {

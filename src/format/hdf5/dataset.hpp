@@ -39,13 +39,19 @@ struct Dataset {
   std::shared_ptr<const FieldStorage> storage;
 };
 
-/// Whether the data set has a first dimension: single values have none and are not samples.
-bool has_rows(hid_t dataset);
+/// Its dimensions; none of a single value. Throws unsupported, corrupt.
+std::vector<std::uint64_t> shape_of(hid_t dataset);
+
+/// What one sample is of a data set.
+enum class SampleIs : std::uint8_t { row, whole };
 
 /// Reads what the file says about the open data set `id`. All offsets lie inside the file.
 /// Throws unsupported, corrupt, naming file and data set.
 Dataset read_dataset(const Library& library, DriverState& state, hid_t id,
-                     const std::string& stored);
+                     const std::string& stored, SampleIs sample = SampleIs::row);
+
+/// Data sets of one field, of which each is one row, as a field. Not empty.
+std::shared_ptr<const FieldStorage> one_behind_the_other(std::span<const Dataset> datasets);
 
 // The chunks of a data set: their shape, their filters, and where each is.
 //

@@ -128,7 +128,7 @@ void read_metadata(DriverState& state, std::uint64_t offset, std::span<std::byte
 herr_t read_driver(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t offset, std::size_t length,
                    void* into) {
   DriverState& state = *of(file).state;
-  if (type == H5FD_MEM_DRAW) {
+  if (type == H5FD_MEM_DRAW && state.looks_up) {
     state.wanted = WantedData{.offset = offset, .length = length};
     return 0;
   }
@@ -178,7 +178,7 @@ Error open_error(const Library& library, const DriverState& state) {
           fmt::format("libhdf5 cannot open this file of {} bytes: {}", state.size,
                       library.last_error()),
           "the file is damaged, was cut, or is still being written: copy it again from its source "
-          "('h5clear -s' helps where a writer was killed)",
+          "('h5clear -s' of the HDF5 tools helps where a writer was killed)",
           {.file = state.file->path()}};
 }
 

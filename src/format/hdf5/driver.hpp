@@ -1,7 +1,8 @@
 // How libhdf5 reads our files: a file driver of its virtual file layer, over forebay::File.
 //
 //   metadata   come from the File, a stretch at a time; every read is checked against its size
-//   raw data   are not read at all: the driver notes where they would have been read from
+//   raw data   are not read where chunks are looked up: the driver notes where they would have been
+//              read from (the library reads some metadata as raw data, too: global heaps)
 //
 // The second is how chunks are found. The library has functions that tell a chunk's address, but
 // they walk over all chunks each time (1.10 to 1.14), which makes listing n chunks n^2 work, and
@@ -84,7 +85,8 @@ struct WantedData {
 struct DriverState {
   std::shared_ptr<const File> file;
   std::uint64_t size = 0;
-  std::optional<WantedData> wanted;  ///< by the last read of raw data
+  bool looks_up = false;             ///< raw data are noted, not read
+  std::optional<WantedData> wanted;  ///< by the last read of raw data then
   std::optional<Error> failure;      ///< of the File, which the library cannot carry
   std::uint64_t window_offset = 0;
   std::vector<std::byte> window;  ///< metadata that were read ahead

@@ -88,7 +88,7 @@ ElementLayout array_layout(hid_t type, int depth) {
   std::array<hsize_t, H5S_MAX_RANK> dimensions{};
   const int rank = H5Tget_array_ndims(type);
   if (rank < 0 || rank > H5S_MAX_RANK || H5Tget_array_dims2(type, dimensions.data()) < 0) {
-    refuse("arrays whose shape libhdf5 cannot tell", "check the file with 'h5dump -H'");
+    refuse("arrays whose shape libhdf5 cannot tell", "leave the data set out with '#NAME,...'");
   }
   const Id base(H5Tget_super(type), H5Tclose);
   ElementLayout layout = layout_at(base.get(), depth + 1);
@@ -134,7 +134,7 @@ ElementLayout element_layout(hid_t type) {
   const Field field{.name = "element", .type = layout.type, .shape = layout.shape};
   if (field.bytes() != H5Tget_size(type)) {
     refuse(fmt::format("of {} bytes where {} were expected", H5Tget_size(type), field.bytes()),
-           "check the file with 'h5dump -H'");
+           "leave the data set out with '#NAME,...'");
   }
   return layout;
 }

@@ -24,6 +24,9 @@ namespace {
 constexpr std::uint64_t kMaxDeflateRatio = 1032;
 // A filter before a compressing one may add a little: a checksum, or what did not compress.
 constexpr std::uint64_t kSlack = 1024;
+// Three bytes of LZF stand for 264 at most.
+constexpr std::uint64_t kMaxLzfRatio = 88;
+constexpr int kLzfFilter = 32000;  // as the HDF Group has registered it
 // szip spends some bits on a run of 64 blocks of 32 numbers that are all alike.
 constexpr std::uint64_t kMaxSzipRatio = 16384;
 
@@ -164,10 +167,8 @@ void decode_szip(std::span<const std::uint32_t> values, std::span<const std::byt
 #else
 
 void require_szip(std::span<const std::uint32_t>) {
-  throw Error(
-      ErrorKind::unsupported, "its chunks are compressed with szip",
-      "build Forebay again with libaec installed, or write the file again with deflate, for "
-      "example 'h5repack -f GZIP=4 IN OUT'");
+  throw Error(ErrorKind::unsupported, "its chunks are compressed with szip",
+              std::string("build Forebay again with libaec installed, or ") + kRewrite);
 }
 
 void decode_szip(std::span<const std::uint32_t> values, std::span<const std::byte>,
@@ -218,6 +219,12 @@ std::span<const std::byte> undo_szip(const Filter& filter, std::span<const std::
   return out;
 }
 
+std::span<const std::byte> undo_lzf(std::span<const std::byte> in, std::uint64_t most,
+                                    DecodeSpace& space) {
+  const auto out = room(free_buffer(in, space), std::min(most, in.size() * kMaxLzfRatio));
+  return out.first(decode_lzf(in, out));
+}
+
 }  // namespace
 
 Filter make_filter(int id, const std::string& name, std::vector<std::uint32_t> values) {
@@ -232,11 +239,13 @@ Filter make_filter(int id, const std::string& name, std::vector<std::uint32_t> v
     case H5Z_FILTER_SZIP:
       require_szip(values);
       return {FilterKind::szip, std::move(values)};
+    case kLzfFilter:
+      return {FilterKind::lzf, {}};
     default:
       throw Error(ErrorKind::unsupported,
                   fmt::format("its chunks passed filter {} ({}), which Forebay does not decode", id,
                               name.empty() ? "without a name" : name),
-                  "write it again with deflate, for example 'h5repack -f GZIP=4 IN OUT'");
+                  kRewrite);
   }
 }
 
@@ -256,6 +265,9 @@ std::string describe(std::span<const Filter> filters) {
         break;
       case FilterKind::szip:
         text += "szip";
+        break;
+      case FilterKind::lzf:
+        text += "lzf";
         break;
     }
   }
@@ -281,6 +293,9 @@ std::span<const std::byte> undo_filters(std::span<const Filter> filters, std::ui
         break;
       case FilterKind::szip:
         bytes = undo_szip(filters[i], bytes, most, space);
+        break;
+      case FilterKind::lzf:
+        bytes = undo_lzf(bytes, most, space);
         break;
     }
   }

@@ -39,6 +39,11 @@ bool is_magic_of_other_platform(std::span<const std::byte> page) {
   return load<std::uint32_t>(page, 16) == 0xDEC0EFBE || load<std::uint32_t>(page, 12) == kMagic;
 }
 
+/// LMDB 1.0 has a longer page header: its magic number comes 8 bytes later.
+bool has_longer_header(std::span<const std::byte> page) {
+  return load<std::uint32_t>(page, 24) == kMagic;
+}
+
 /// Throws when the bytes say that this is another kind of file, which no second meta page heals.
 void refuse_other_formats(std::span<const std::byte> page, const std::string& path) {
   const Where where{.file = path, .offset = 0};
@@ -47,8 +52,7 @@ void refuse_other_formats(std::span<const std::byte> page, const std::string& pa
                 "the LMDB file was written on a big-endian or 32-bit system",
                 "copy it with mdb_dump there and mdb_load here", where);
   }
-  // LMDB 1.0 has a longer page header: its magic number comes 8 bytes later.
-  const bool longer_header = load<std::uint32_t>(page, 24) == kMagic;
+  const bool longer_header = has_longer_header(page);
   if (!longer_header && load<std::uint32_t>(page, 16) != kMagic) return;
   const auto version = load<std::uint32_t>(page, longer_header ? 28 : 20);
   if (longer_header || version != kVersion) {
@@ -135,6 +139,18 @@ const Meta& meta_of_slot(const MetaPages& pages, const ReaderSlot& slot, const F
 }
 
 }  // namespace
+
+bool looks_like_lmdb(const File& file) {
+  const std::uint64_t size = file.size();
+  std::array<std::byte, 28> page{};
+  for (const std::uint64_t offset : {0U, 4096U, 8192U, 16384U, 32768U}) {
+    if (size < offset + page.size()) return false;
+    file.read(offset, page);
+    const bool ours = load<std::uint32_t>(page, 16) == kMagic;
+    if (ours || has_longer_header(page) || is_magic_of_other_platform(page)) return true;
+  }
+  return false;
+}
 
 MetaPages read_meta_pages(const File& file) {
   const std::uint64_t file_size = file.size();

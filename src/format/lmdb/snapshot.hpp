@@ -42,6 +42,10 @@ struct MetaPages {
 /// Reads both meta pages. Throws unsupported or corrupt with the reason when neither is usable.
 MetaPages read_meta_pages(const File& file);
 
+/// Whether a meta page may begin `file`, of this or another platform or version, or follow one that
+/// is damaged.
+bool looks_like_lmdb(const File& file);
+
 /// Immutable. Safe from many threads.
 class Snapshot {
  public:

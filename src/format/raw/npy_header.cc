@@ -12,6 +12,8 @@
 
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
+#include "format/dataset_files.hpp"
+#include "format/strided_field.hpp"
 
 namespace forebay::raw {
 namespace {
@@ -167,10 +169,7 @@ void parse_value(std::string_view key, Literal& text, NpyHeader& header) {
     }
     parse_type(text.string(), header);
   } else if (key == "fortran_order") {
-    if (text.boolean()) {
-      refuse("it is stored in Fortran order, where a sample is spread over the whole file",
-             "save numpy.ascontiguousarray(array) instead");
-    }
+    header.fortran = text.boolean();
   } else if (key == "shape") {
     header.shape = parse_shape(text);
   } else {
@@ -217,11 +216,21 @@ NpyHeader parse_npy_header(std::span<const std::byte> header) {
   }
   if (!text.at_end()) damaged("something follows the dictionary");
   if (seen.size() != 3) damaged("descr, fortran_order or shape is missing");
-  if (result.shape.empty()) {
-    refuse("it is a single value, not a list of samples",
-           "save an array of at least one dimension");
-  }
+  const auto longer = [](std::uint64_t size) { return size > 1; };
+  result.fortran = result.fortran && std::ranges::count_if(result.shape, longer) > 1 &&
+                   std::ranges::count(result.shape, 0U) == 0;
   return result;
+}
+
+Field NpyHeader::row(const std::string& name) const {
+  Field field{.name = name, .type = type, .shape = {shape.begin() + 1, shape.end()}};
+  field.shape.insert(field.shape.end(), inside.begin(), inside.end());
+  return field;
+}
+
+void require_rows(const NpyHeader& header) {
+  if (!header.shape.empty()) return;
+  refuse("it is a single value, not a list of samples", "save an array of at least one dimension");
 }
 
 NpyHeader read_npy_header(const File& file) {
@@ -231,7 +240,48 @@ NpyHeader read_npy_header(const File& file) {
   const std::uint64_t length = npy_header_bytes(bytes);
   bytes.resize(std::min(size, length));
   file.read(0, bytes);
-  return parse_npy_header(bytes);
+  NpyHeader header = parse_npy_header(bytes);
+  require_rows(header);
+  if (!header.fortran) return header;
+  refuse("it is stored in Fortran order, where a sample is spread over the whole file",
+         fmt::format("write it anew: {}",
+                     python_line("import sys, numpy as n; n.save(sys.argv[2], "
+                                 "n.asarray(n.load(sys.argv[1], mmap_mode=\"r\"), order=\"C\"))",
+                                 {file.path(), beside(file.path(), "-c.npy")})));
+}
+
+void require_only_array(const NpyHeader& header, const File& file) {
+  const std::uint64_t size = file.size();
+  const std::uint64_t bytes = header.row("data").bytes();
+  const StridedLayout layout{.first = header.data_offset, .stride = bytes, .row_bytes = bytes};
+  if (!fits(layout, header.rows(), size)) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} samples of {} bytes do not fit into the file of {} bytes",
+                            header.rows(), bytes, size),
+                "the file was cut: copy it again from its source");
+  }
+  const std::uint64_t end = header.data_offset + header.rows() * bytes;
+  if (end == size) return;
+  std::array<std::byte, kNpyPreambleBytes> start{};
+  const auto known = std::span(start).first(std::min<std::uint64_t>(start.size(), size - end));
+  file.read(end, known);
+  if (!is_npy(known)) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes follow the array, which ends at byte {} of {}", size - end,
+                            end, size),
+                "save the array again with numpy.save", {.offset = end});
+  }
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("the file holds several arrays: the next one begins at byte {} of {}", end, size),
+      fmt::format(
+          "write each to a file of its own: {}",
+          python_line("import sys, os, itertools, numpy as n; p = sys.argv[1]; f = open(p, "
+                      "\"rb\"); [n.save(\"%s-%d.npy\" % (sys.argv[2], i), n.load(f)) for i in "
+                      "itertools.takewhile(lambda i: f.tell() < os.path.getsize(p), "
+                      "itertools.count())]",
+                      {file.path(), beside(file.path(), "")})),
+      {.offset = end});
 }
 
 }  // namespace forebay::raw

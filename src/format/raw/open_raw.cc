@@ -50,7 +50,7 @@ std::uint64_t count_records(const File& file, std::uint64_t header, std::uint64_
 }
 
 std::vector<FileField> fields_of_record(const Schema& schema, const RecordLayout& layout,
-                                        std::uint64_t record) {
+                                        std::uint64_t record, std::uint64_t records) {
   const bool other_order = layout.big_endian == (std::endian::native == std::endian::little);
   std::vector<FileField> fields;
   std::uint64_t at = layout.header_bytes;
@@ -60,8 +60,10 @@ std::vector<FileField> fields_of_record(const Schema& schema, const RecordLayout
                                 .stride = record,
                                 .row_bytes = field.bytes(),
                                 .swap = other_order && width > 1 ? width : 0};
-    fields.push_back({field, std::make_shared<StridedField>(
-                                 strided, fmt::format("in records of {} bytes", record))});
+    fields.push_back({.field = field,
+                      .storage = std::make_shared<StridedField>(
+                          strided, fmt::format("in records of {} bytes", record)),
+                      .rows = records});
     at += field.bytes();
   }
   return fields;
@@ -92,8 +94,8 @@ std::unique_ptr<DataSet> open_raw(const std::string& text, DataFiles files,
   const Schema schema = parse_schema(layout.schema);
   const std::uint64_t record = record_bytes(schema, layout);
   return open_fields(text, format, std::move(files), choices, [&](const auto& file) {
-    return FileFields{.rows = count_records(*file, layout.header_bytes, record),
-                      .fields = fields_of_record(schema, layout, record)};
+    return fields_of_record(schema, layout, record,
+                            count_records(*file, layout.header_bytes, record));
   });
 }
 

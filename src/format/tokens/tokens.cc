@@ -75,6 +75,7 @@ Stream stream_of_npy(const File& file) {
                             header.shape.size() + header.inside.size()),
                 "leave out --length, or flatten the array");
   }
+  raw::require_only_array(header, file);
   return {.type = header.type,
           .first = header.data_offset,
           .tokens = header.shape[0],
@@ -182,10 +183,11 @@ std::unique_ptr<DataSet> open_tokens(const FormatRequest& request) {
                                .stride = windows.step * width,
                                .row_bytes = windows.length * width,
                                .swap = stream.swap};
-    FileFields found{.rows = windows.count(stream.tokens), .fields = {}};
-    found.fields.push_back(
-        {{.name = "tokens", .type = stream.type, .shape = {windows.length}},
-         std::make_shared<StridedField>(layout, fmt::format("windows, {} apart", windows.step))});
+    std::vector<FileField> found{
+        {.field = {.name = "tokens", .type = stream.type, .shape = {windows.length}},
+         .storage =
+             std::make_shared<StridedField>(layout, fmt::format("windows, {} apart", windows.step)),
+         .rows = windows.count(stream.tokens)}};
     if (windows.left_out > 0) {
       notes = {fmt::format("{} tokens at the end of files fill no window of {} and are left out",
                            windows.left_out, windows.length)};

@@ -171,11 +171,6 @@ void take_parts(std::span<const Entry> entries, LeftOut& unnamed, FoundMembers& 
 }
 
 bool is_zip(const FirstFile& first) {
-  if (first.path.ends_with(".npz")) {
-    throw Error(ErrorKind::unsupported, "the arrays of a .npz file are no samples",
-                "save each as .npy, or name --format zip to have every member as a sample",
-                {.file = first.path});
-  }
   std::array<char, 4> start{};
   if (!first.file || first.file->size() < start.size()) return false;
   first.file->read(0, std::as_writable_bytes(std::span(start)));
@@ -185,6 +180,29 @@ bool is_zip(const FirstFile& first) {
 }
 
 }  // namespace
+
+std::uint64_t content_offset(const File& file, const Entry& entry) {
+  constexpr std::uint64_t kMostHeader = 30 + 2 * 65535;
+  std::vector<std::byte> stored(std::min(entry.member.bytes, kMostHeader));
+  file.read(entry.member.offset, stored);
+  const LocalHeader header = local_header(stored);
+  if (header.name != entry.name) damaged("the name in front of its bytes is another one");
+  if (entry.part.in_place && entry.part.bytes > entry.member.bytes - header.bytes) {
+    damaged("its header is longer than what follows");
+  }
+  return entry.member.offset + header.bytes;
+}
+
+std::vector<std::byte> read_member(const File& file, const Entry& entry) {
+  std::vector<std::byte> stored(entry.member.bytes);
+  file.read(entry.member.offset, stored);
+  const FoundPart part{.part = 0, .member = entry.member, .coded = entry.part};
+  std::vector<std::byte> content(entry.part.in_place ? 0 : entry.part.bytes);
+  kCoding.decode(stored, part, content);
+  if (!entry.part.in_place) return content;
+  const auto lies = kCoding.content(stored, entry.part);
+  return {lies.begin(), lies.end()};
+}
 
 FoundMembers find_members(const DataFiles& files) {
   FoundMembers found;

@@ -71,6 +71,7 @@ TEST(Hdf5Filters, AnyBytesEndInAResultOrAnError) {
       {{FilterKind::shuffle, {4}}},
       {{FilterKind::fletcher32, {}}},
       {{FilterKind::shuffle, {UINT32_MAX}}, {FilterKind::deflate, {1}}},
+      {{FilterKind::lzf, {}}},
   };
   try {
     pipelines.push_back({make_filter(H5Z_FILTER_SZIP, "szip", {141, 8, 32, 256})});
@@ -93,9 +94,35 @@ TEST(Hdf5Filters, AnyBytesEndInAResultOrAnError) {
   }
 }
 
+std::vector<std::byte> bytes_of(std::initializer_list<int> numbers) {
+  std::vector<std::byte> bytes;
+  for (const int number : numbers) bytes.push_back(static_cast<std::byte>(number));
+  return bytes;
+}
+
+TEST(Hdf5Filters, LzfCopiesWhatItMakes) {
+  const std::vector<Filter> lzf{make_filter(32000, "lzf", {4, 261, 64})};
+  DecodeSpace space;
+  // "ab", then 3 bytes from 2 back; then 7 + 2 + 1 bytes from 1 back.
+  const auto packed = bytes_of({1, 'a', 'b', 1 << 5, 1, 7 << 5, 1, 0});
+  const auto plain = undo_filters(lzf, 0, packed, 15, space);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(plain.data()), plain.size()),
+            "ababaaaaaaaaaaa");
+}
+
+TEST(Hdf5Filters, LzfStaysInsideOfItsBytes) {
+  for (const auto& packed :
+       {bytes_of({31, 'a'}), bytes_of({1 << 5, 0}), bytes_of({0, 'a', 1 << 5, 1}),
+        bytes_of({0, 'a', 1 << 5}), bytes_of({0, 'a', 7 << 5, 9}),
+        bytes_of({0, 'a', 7 << 5, 255, 0}), bytes_of({0, 'a', 6 << 5, 0, 4, 1, 2, 3, 4, 5})}) {
+    std::vector<std::byte> out(8);
+    EXPECT_EQ(error_from([&] { decode_lzf(packed, out); }).kind(), ErrorKind::corrupt);
+  }
+}
+
 TEST(Hdf5Filters, ImpossibleParametersAreRefused) {
   EXPECT_EQ(error_from([] { make_filter(H5Z_FILTER_SHUFFLE, "", {}); }).kind(), ErrorKind::corrupt);
-  EXPECT_EQ(error_from([] { make_filter(32000, "lzf", {}); }).kind(), ErrorKind::unsupported);
+  EXPECT_EQ(error_from([] { make_filter(32001, "blosc", {}); }).kind(), ErrorKind::unsupported);
   for (const std::vector<std::uint32_t>& values : {std::vector<std::uint32_t>{},
                                                    {141, 8, 32},
                                                    {141, 0, 32, 256},

@@ -47,15 +47,33 @@ TEST(NpyHeader, ReadsOtherSpellings) {
 }
 
 TEST(NpyHeader, RefusesWhatItCannotRead) {
-  for (const char* text : {"{'descr':'<f4','fortran_order':True,'shape':(3,)}",
-                           "{'descr':'|O','fortran_order':False,'shape':(3,)}",
+  for (const char* text : {"{'descr':'|O','fortran_order':False,'shape':(3,)}",
                            "{'descr':'<c8','fortran_order':False,'shape':(3,)}",
                            "{'descr':'<M8[ns]','fortran_order':False,'shape':(3,)}",
                            "{'descr':'<U4','fortran_order':False,'shape':(3,)}",
-                           "{'descr':[('a','<i4')],'fortran_order':False,'shape':(3,)}",
-                           "{'descr':'<f4','fortran_order':False,'shape':()}"}) {
+                           "{'descr':[('a','<i4')],'fortran_order':False,'shape':(3,)}"}) {
     EXPECT_EQ(error_from([&] { parse(text); }).kind(), ErrorKind::unsupported) << text;
   }
+  for (const char* text : {"{'descr':'<f4','fortran_order':True,'shape':(3, 4)}",
+                           "{'descr':'<f4','fortran_order':False,'shape':()}"}) {
+    const auto file = memory_file("a b.npy", header(text));
+    const Error error = error_from([&] { read_npy_header(*file); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported) << text;
+  }
+}
+
+TEST(NpyHeader, AnOrderThatMakesNoDifferenceIsTaken) {
+  const auto fortran = [](const std::string& shape) {
+    return parse("{'descr':'<f4','fortran_order':True,'shape':" + shape + "}").fortran;
+  };
+  for (const char* shape : {"()", "(3,)", "(3,1)", "(1,1,5)", "(0,5,6)"}) {
+    EXPECT_FALSE(fortran(shape)) << shape;
+  }
+  for (const char* shape : {"(3,2)", "(1,2,3)"}) EXPECT_TRUE(fortran(shape)) << shape;
+  const auto file =
+      memory_file("it's a.npy", header("{'descr':'<f4','fortran_order':True,'shape':(3, 4)}"));
+  EXPECT_THAT(error_from([&] { read_npy_header(*file); }).remedy(),
+              testing::HasSubstr(R"( 'it'\''s a.npy' 'it'\''s a-c.npy')"));
 }
 
 TEST(NpyHeader, RefusesDamage) {

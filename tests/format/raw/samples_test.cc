@@ -13,6 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::shared_ptr<const File> records(std::uint64_t count, const std::string& name = "r.bin") {
   return memory_file(name, counting_bytes(3 + count * 10));
@@ -119,15 +120,34 @@ TEST(OpenSamples, AFileThatAListLacksIsNamed) {
   EXPECT_EQ(recognise_files(missing + "," + missing), "lmdb") << "perhaps the name of one";
 }
 
-TEST(OpenSamples, UnknownFilesAreRefusedAsTheLastFormatThatIsTried) {
+TEST(OpenSamples, UnknownFilesAreRefusedByWhatTheyBeginWith) {
   const TemporaryFolder folder;
   write_bytes(folder.file("b"), counting_bytes(30));
-  EXPECT_EQ(recognise_files(folder.file("b")), "lmdb");
-  EXPECT_EQ(recognise_files(folder.path()), "lmdb");
-  EXPECT_EQ(recognise_files(folder.file("nothing")), "lmdb");
+  EXPECT_EQ(recognise_files(folder.file("nothing")), "lmdb") << "which says that there is none";
+  EXPECT_EQ(error_from([&] { recognise_files(folder.path()); }).kind(), ErrorKind::not_found);
   const Error error = error_from([&] { open_data_set(folder.file("b"), {}); });
   EXPECT_EQ(error.kind(), ErrorKind::corrupt);
   EXPECT_THAT(error.what(), HasSubstr("--format raw"));
+  EXPECT_THAT(error.what(), Not(HasSubstr("LMDB")));
+}
+
+TEST(DatasetFiles, FilesBesideEachOtherHaveNames) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b", "c&d=e"}) write_bytes(folder.file(name), {});
+  const std::string a = folder.file("a");
+  const std::string b = folder.file("b");
+  const auto sides = files_beside("x=" + a + "#i&y.z=" + b);
+  ASSERT_EQ(sides.size(), 2U);
+  EXPECT_EQ(sides[0].name, "x");
+  EXPECT_EQ(sides[0].text, a + "#i");
+  EXPECT_EQ(sides[1].name, "y.z");
+  EXPECT_THAT(find_files("x=" + a + "#i&y=" + b), ElementsAre(a, b));
+  for (const std::string& text : {a, "x=" + a, folder.file("c&d=e"), "x=" + a + "&" + b}) {
+    EXPECT_TRUE(files_beside(text).empty()) << text;
+  }
+  for (const std::string& text : {"x=" + a + "&x=" + b, "x=" + a + "&y="}) {
+    EXPECT_EQ(error_from([&] { files_beside(text); }).kind(), ErrorKind::usage) << text;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// Files in which every sample has data sets of its own.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "forebay/error.hpp"
+#include "format/dataset_files.hpp"
+#include "format/hdf5/open_hdf5.hpp"
+
+namespace forebay::hdf5 {
+namespace {
+
+/// Siblings without numbers are samples only where there are more of them than anybody has fields.
+constexpr std::size_t kMostFields = 16;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Calls use(pattern) for each run of digits in `name`, and what stands for it.
+template <typename Use>
+void for_each_number(const std::string& name, Use&& use) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    if (!is_digit(name[begin])) {
+      ++begin;
+      continue;
+    }
+    const auto end = static_cast<std::size_t>(
+        std::find_if_not(name.begin() + static_cast<std::ptrdiff_t>(begin), name.end(), is_digit) -
+        name.begin());
+    use(name.substr(0, begin) + "*" + name.substr(end));
+    begin = end;
+  }
+}
+
+/// The same for each step of the path.
+template <typename Use>
+void for_each_step(const std::string& name, Use&& use) {
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    use(name.substr(0, begin) + "*" + name.substr(end));
+    begin = end + 1;
+  }
+}
+
+/// Names by the pattern that most others share with each.
+template <typename ForEach>
+std::map<std::string, std::size_t> families(std::span<const std::string> names,
+                                            ForEach&& patterns) {
+  std::map<std::string, std::size_t> all;
+  for (const std::string& name : names) {
+    patterns(name, [&](const std::string& pattern) { ++all[pattern]; });
+  }
+  std::map<std::string, std::size_t> chosen;
+  for (const std::string& name : names) {
+    const std::string* best = nullptr;
+    patterns(name, [&](const std::string& pattern) {
+      const auto at = all.find(pattern);
+      if (best == nullptr || at->second > all.at(*best)) best = &at->first;
+    });
+    if (best != nullptr) ++chosen[*best];
+  }
+  return chosen;
+}
+
+/// Patterns of more than half of as many names as the one with most has; none where these patterns
+/// have no more than half of all names.
+std::vector<std::string> common(const std::map<std::string, std::size_t>& families,
+                                std::size_t names, std::size_t least) {
+  std::size_t most = 0;
+  for (const auto& [pattern, count] : families) most = std::max(most, count);
+  std::vector<std::string> patterns;
+  std::size_t covered = 0;
+  for (const auto& [pattern, count] : families) {
+    if (2 * count <= most) continue;
+    patterns.push_back(pattern);
+    covered += count;
+  }
+  return most >= least && 2 * covered > names ? patterns : std::vector<std::string>();
+}
+
+/// What stands in `name` for the '*' of `pattern`; empty where it is another one.
+std::string matched(const std::string& name, const std::string& pattern) {
+  const std::size_t star = pattern.find('*');
+  const std::string_view end = std::string_view(pattern).substr(star + 1);
+  if (name.size() < pattern.size() || !name.starts_with(pattern.substr(0, star)) ||
+      !name.ends_with(end)) {
+    return {};
+  }
+  const std::string key = name.substr(star, name.size() - end.size() - star);
+  return key.find('/') == std::string::npos ? key : std::string();
+}
+
+/// Numbers by what they are, the others by their bytes, behind them.
+bool comes_before(const std::string& a, const std::string& b) {
+  const auto number = [](const std::string& key) {
+    if (!std::ranges::all_of(key, is_digit)) return std::string_view();
+    const std::size_t zeros = std::min(key.find_first_not_of('0'), key.size() - 1);
+    return std::string_view(key).substr(zeros);
+  };
+  const auto x = number(a);
+  const auto y = number(b);
+  if (x.empty() != y.empty()) return y.empty();
+  if (x.size() != y.size()) return x.size() < y.size();
+  return x != y ? x < y : a < b;
+}
+
+}  // namespace
+
+std::string NamedSamples::at(std::size_t pattern, std::size_t sample) const {
+  const std::string& text = patterns[pattern];
+  const std::size_t star = text.find('*');
+  return text.substr(0, star) + keys[sample] + text.substr(star + 1);
+}
+
+bool NamedSamples::in_groups() const {
+  return std::ranges::all_of(patterns, [](const std::string& pattern) {
+    return pattern.find('/', pattern.find('*')) != std::string::npos;
+  });
+}
+
+NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns) {
+  NamedSamples found{.patterns = std::move(patterns), .keys = {}, .others = {}};
+  std::vector<std::set<std::string>> keys(found.patterns.size());
+  std::set<std::string> all;
+  for (const std::string& name : names) {
+    bool belongs = false;
+    for (std::size_t p = 0; p < keys.size(); ++p) {
+      const std::string key = matched(name, found.patterns[p]);
+      if (key.empty()) continue;
+      belongs = true;
+      keys[p].insert(key);
+      all.insert(key);
+    }
+    if (!belongs) found.others.push_back(name);
+  }
+  for (std::size_t p = 0; p < keys.size(); ++p) {
+    if (keys[p].empty()) {
+      throw Error(ErrorKind::not_found,
+                  fmt::format("no data set is called as '{}'", found.patterns[p]),
+                  "correct the name after the '#': '*' stands for what tells samples apart");
+    }
+    for (const std::string& key : all) {
+      if (keys[p].contains(key)) continue;
+      throw Error(ErrorKind::corrupt,
+                  fmt::format("sample '{}' has no '{}', which {} of {} have", shown_name(key),
+                              shown_name(found.patterns[p]), keys[p].size(), all.size()),
+                  "name what all samples have: FILE#*/NAME,*/NAME");
+    }
+  }
+  found.keys.assign(all.begin(), all.end());
+  std::ranges::sort(found.keys, comes_before);
+  return found;
+}
+
+std::optional<NamedSamples> find_samples(std::span<const std::string> names) {
+  const auto numbers = [](const std::string& name, auto&& use) { for_each_number(name, use); };
+  const auto steps = [](const std::string& name, auto&& use) { for_each_step(name, use); };
+  auto patterns = common(families(names, numbers), names.size(), 2);
+  if (patterns.empty()) patterns = common(families(names, steps), names.size(), kMostFields + 1);
+  if (patterns.empty()) return {};
+  return match_samples(names, std::move(patterns));
+}
+
+}  // namespace forebay::hdf5
