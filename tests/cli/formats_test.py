@@ -16,7 +16,7 @@ import zipfile
 import h5py
 import numpy as np
 
-from command import COMMAND, CommandTest
+from command import COMMAND, CommandTest, png
 
 TYPES = ["u1", "i1", "<u2", ">u2", "<i2", ">i2", "<u4", ">u4", "<i4", ">i4", "<u8", ">u8", "<i8",
          ">i8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "?", "S1", "S7", "V3"]
@@ -451,6 +451,41 @@ class Hdf5Samples(Formats):
             file["img_0"], file["img_1"], file["img_2"] = (values((rows, 5), "u1") for rows in (2, 3, 3))
         self.fail("inspect", self.path("l.h5"),
                   naming=["different shapes", "'img_0' is img:u8[2x5] but 'img_1' is img:u8[3x5]"])
+
+    def test_rows_beside_samples_may_be_named(self):
+        with self.new_file("r.h5") as file:
+            for i in range(7):
+                file[f"img_{i}"] = values((3, 2), "u1", i)
+            file["labels"], file["more"] = np.arange(7) * 5, np.arange(8)
+        images = np.stack([values((3, 2), "u1", i) for i in range(7)])
+        self.check(self.path("r.h5") + "#y=labels,x=img_*", [np.arange(7) * 5, images])
+        self.check(self.path("r.h5"), [images])
+        self.assertIn("labels, more", self.notes(self.path("r.h5")))
+        self.fail("inspect", self.path("r.h5") + "#img_*,more", code=2, naming=["7 rows", "has 8"])
+
+    def test_samples_of_different_lengths_are_parts(self):
+        for labels in (True, False):
+            with self.new_file("v.h5", libver="latest") as file:
+                for i in range(20):
+                    group = file.create_group(f"s{i}")
+                    group["image"] = np.frombuffer(png(3, 4, 5, bytes(range(60))) + bytes(i), "u1")
+                    group["track"] = values((i, ), "<f4", i)
+                    if labels:
+                        group["label"] = np.int64(i)
+            path = self.path("v.h5")
+            report = self.succeed_json("inspect", path)
+            self.assertEqual([part["name"] for part in report["parts"]],
+                             ["image", *["label"] * labels, "track"])
+            self.assertEqual(report["schema"],
+                             "image:u8[3x4x5]" + (",label:i64[]" if labels else ""))
+            self.assertEqual(report["entries"], 20)
+            self.succeed("verify", path)
+            got = self.dump(path + "#*/track", "all")
+            self.assertEqual(got, b"".join(values((i,), "<f4", i).tobytes() for i in range(20)))
+        with self.new_file("v.h5") as file:
+            for i in range(20):
+                file.create_dataset(f"s{i}", data=values((i + 2,), "<f4", i), chunks=(2,))
+        self.fail("inspect", self.path("v.h5"), naming=["different lengths", "'s0'", "contiguous"])
 
 
 class Hdf5Links(Formats):

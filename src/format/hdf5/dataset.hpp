@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "format/field_files.hpp"
 #include "format/field_storage.hpp"
 #include "format/hdf5/chunked_field.hpp"
 #include "format/hdf5/driver.hpp"
@@ -52,6 +54,36 @@ Dataset read_dataset(const Library& library, DriverState& state, hid_t id,
 
 /// Data sets of one field, of which each is one row, as a field. Not empty.
 std::shared_ptr<const FieldStorage> one_behind_the_other(std::span<const Dataset> datasets);
+
+/// Paths of the data sets that hard links lead to, sorted; the library visits each object once.
+/// Throws corrupt, io.
+std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
+                                       hid_t file);
+/// Paths of links to other files, sorted.
+std::vector<std::string> list_external_links(hid_t file);
+
+/// Where an external link leads to.
+struct Elsewhere {
+  std::string file;  ///< as the link has it
+  std::string object;
+};
+/// Nothing unless `path`, or what it begins with, is such a link.
+std::optional<Elsewhere> external_link(hid_t file, const std::string& path);
+
+/// What one file holds.
+struct FileContent {
+  /// Empty where samples have data sets of their own, and these are of different lengths.
+  std::vector<FileField> fields = {};
+  // Of samples that have data sets of their own.
+  std::vector<std::string> keys = {};
+  std::vector<std::vector<Dataset>> parts = {};  ///< by name, then by sample
+};
+
+/// The data sets of `choices`, or without any all that are of samples; `notes` get what is guessed
+/// and left out. Uses the library until it returns. Throws not_found, unsupported, corrupt, io,
+/// usage.
+FileContent read_file(const std::shared_ptr<const File>& file, std::span<const FieldChoice> choices,
+                      std::vector<std::string>& notes);
 
 // The chunks of a data set: their shape, their filters, and where each is.
 //

@@ -92,18 +92,33 @@ std::string matched(const std::string& name, const std::string& pattern) {
   return key.find('/') == std::string::npos ? key : std::string();
 }
 
-/// Numbers by what they are, the others by their bytes, behind them.
+/// The number that `text` begins with, without zeros in front, which becomes shorter by it.
+std::string_view take_number(std::string_view& text) {
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  std::string_view number = text.substr(0, end);
+  number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+  text.remove_prefix(end);
+  return number;
+}
+
+/// By bytes, but numbers in names by what they are: "s9" comes before "s10".
 bool comes_before(const std::string& a, const std::string& b) {
-  const auto number = [](const std::string& key) {
-    if (!std::ranges::all_of(key, is_digit)) return std::string_view();
-    const std::size_t zeros = std::min(key.find_first_not_of('0'), key.size() - 1);
-    return std::string_view(key).substr(zeros);
-  };
-  const auto x = number(a);
-  const auto y = number(b);
-  if (x.empty() != y.empty()) return y.empty();
-  if (x.size() != y.size()) return x.size() < y.size();
-  return x != y ? x < y : a < b;
+  std::string_view x = a;
+  std::string_view y = b;
+  while (!x.empty() && !y.empty()) {
+    if (is_digit(x[0]) && is_digit(y[0])) {
+      const std::string_view number = take_number(x);
+      const std::string_view other = take_number(y);
+      if (number.size() != other.size()) return number.size() < other.size();
+      if (number != other) return number < other;
+    } else {
+      if (x[0] != y[0]) return x[0] < y[0];
+      x.remove_prefix(1);
+      y.remove_prefix(1);
+    }
+  }
+  return x.empty() != y.empty() ? x.empty() : a < b;
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ struct NamedSamples {
   bool in_groups() const;                                         ///< each sample is a group
 };
 
-/// The samples that `patterns`, each with one '*', make of `names`: by number, or else by name.
+/// The samples that `patterns`, each with one '*', make of `names`: by name, numbers in
+/// names by what they are.
 /// Throws not_found for a pattern of nothing, corrupt for a sample that lacks what others have.
 NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns);
 /// Those that names alone suggest. Throws corrupt as above.
