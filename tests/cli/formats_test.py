@@ -754,6 +754,17 @@ class Unknown(Formats):
                     self.assertNotIn("LMDB", line)
                     self.assertNotIn("meta page", line)
 
+    def test_files_of_pytorch_are_no_archives_of_samples(self):
+        with zipfile.ZipFile(self.path("model.pt"), "w") as archive:
+            for name in ("data.pkl", "byteorder", "data/0", "version"):
+                archive.writestr("model/" + name, b"\x80\x02}q\x00.")
+        self.fail("inspect", self.path("model.pt"), naming=["model.pt", "PyTorch", "numpy.save"])
+        self.succeed("inspect", self.path("model.pt"), "--format", "zip")
+        with zipfile.ZipFile(self.path("other.zip"), "w") as archive:
+            for number in range(3):
+                archive.writestr(f"set/{number}/data.pkl", b"x")
+        self.succeed("inspect", self.path("other.zip"))
+
     def test_folders_without_data_are_told(self):
         os.mkdir(self.path("empty"))
         self.write("some/b.csv", b"x")

@@ -165,6 +165,17 @@ inline MadeSet make_npz(const TemporaryFolder& folder) {
   return set;
 }
 
+/// The arrays of the two above, beside each other.
+inline MadeSet make_beside(const TemporaryFolder& folder) {
+  const MadeSet npy = make_npy(folder);
+  const MadeSet npz = make_npz(folder);
+  std::filesystem::rename(npy.path, folder.file("b.npy"));
+  MadeSet set{.path = "x=" + npz.path + "&y=" + folder.file("b.npy"), .format = "npy"};
+  for (std::uint64_t i = 0; i < kSamples; ++i) set.values.push_back(npz.values[i] + npy.values[i]);
+  set.one_file = folder.file("b.npy");
+  return set;
+}
+
 inline MadeSet make_raw(const TemporaryFolder& folder) {
   MadeSet set{.path = folder.file("r.bin")};
   std::string bytes = "head";
@@ -301,10 +312,10 @@ using Maker = std::function<MadeSet(const TemporaryFolder&)>;
 /// By name of the format. HDF5 files, which libhdf5 makes, are in tests/sample_sets.
 inline const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> all{
-      {"npy", make_npy},           {"npz", make_npz},       {"raw", make_raw},
-      {"cifar10", make_cifar10},   {"tar", make_tar},       {"zip", make_zip},
-      {"tfrecord", make_tfrecord}, {"tokens", make_tokens}, {"folder", make_folder},
-      {"lmdb", make_lmdb}};
+      {"npy", make_npy},       {"npz", make_npz},           {"beside", make_beside},
+      {"raw", make_raw},       {"cifar10", make_cifar10},   {"tar", make_tar},
+      {"zip", make_zip},       {"tfrecord", make_tfrecord}, {"tokens", make_tokens},
+      {"folder", make_folder}, {"lmdb", make_lmdb}};
   return all;
 }
 

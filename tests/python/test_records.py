@@ -79,6 +79,31 @@ def test_arrays_beside_each_other_are_fields(data):
         forebay.Dataset(paths)
 
 
+def test_data_sets_of_one_sample_each_are_samples(data):
+    h5py = pytest.importorskip("h5py")
+    images = np.random.default_rng(7).integers(0, 99, (COUNT, 4, 3)).astype(">u2")
+    with h5py.File(data / "s.h5", "w") as file:
+        for i in range(COUNT):
+            how = {"compression": "lzf"} if i % 2 else {}
+            file.create_dataset(f"{i}/image", data=images[i], **how)
+            file[f"{i}/label"] = i * 3
+            file[f"track_{i}"] = np.arange(i, dtype="f4")
+    fields = f"{data / 's.h5'}#*/image,*/label"
+    for options in ({"order": "strided"}, {"order": "shuffled"}, {"order": "grouped", "group": 7}):
+        seen = 0
+        for batch in forebay.Loader(fields, batch_size=8, epochs=1, **options):
+            ids = batch["sample"]
+            assert np.array_equal(batch["image"], images[ids])
+            assert np.array_equal(batch["label"], ids * 3)
+            seen += len(ids)
+        assert seen >= COUNT - 8
+    tracks = forebay.Dataset(f"{data / 's.h5'}#track_*")
+    assert len(tracks) == COUNT
+    for i in (0, 9, 10, COUNT - 1):
+        assert tracks.key(i) == str(i).encode()
+        assert np.array_equal(tracks[i]["value"], np.arange(i, dtype="f4"))
+
+
 @pytest.fixture(scope="module")
 def records(data):
     tfrecord = pytest.importorskip("tfrecord")

@@ -182,7 +182,8 @@ void parse_value(std::string_view key, Literal& text, NpyHeader& header) {
 bool is_npy(std::span<const std::byte> start) { return chars_of(start).starts_with(kMagic); }
 
 std::uint64_t npy_header_bytes(std::span<const std::byte> start) {
-  if (!is_npy(start) || start.size() < kMagic.size() + 4) damaged("it is too short");
+  if (!is_npy(start)) damaged("it does not begin as one");
+  if (start.size() < kMagic.size() + 4) damaged("it is too short");
   const unsigned major = byte_at(start, 6);
   if (major < 1 || major > 3) {
     refuse(fmt::format("version {} of the .npy format", major), "save the array with numpy.save");

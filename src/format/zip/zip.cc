@@ -11,9 +11,12 @@
 #include <unordered_set>
 
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 
 namespace forebay::zip {
 namespace {
+
+constexpr std::size_t kNameAt = 30;  // in a local header
 
 [[noreturn]] void damaged(const char* what) {
   throw Error(ErrorKind::corrupt, what, "the archive is damaged: copy it again from its source");
@@ -170,11 +173,26 @@ void take_parts(std::span<const Entry> entries, LeftOut& unnamed, FoundMembers& 
   found.end_file();
 }
 
+/// Such an archive has a sample for nobody: a pickle, and what belongs to it.
+void refuse_torch(const FirstFile& first, std::span<const std::byte> start) {
+  // PyTorch writes it first.
+  const std::string_view name = chars_of(start).substr(std::min(kNameAt, start.size()));
+  const std::size_t pickle = name.find("/data.pkl");
+  if (pickle == std::string_view::npos || name.substr(0, pickle).find('/') < pickle) return;
+  throw Error(ErrorKind::unsupported,
+              "this is a file of PyTorch (torch.save), which Forebay does not read",
+              "nothing is ever unpickled: save its tensors with numpy.save or numpy.savez, or name "
+              "--format zip to have its members as samples",
+              {.file = first.path});
+}
+
 bool is_zip(const FirstFile& first) {
-  std::array<char, 4> start{};
-  if (!first.file || first.file->size() < start.size()) return false;
-  first.file->read(0, std::as_writable_bytes(std::span(start)));
-  const std::string_view mark(start.data(), start.size());
+  std::array<std::byte, 256> start{};
+  if (!first.file || first.file->size() < 4) return false;
+  const auto known = std::span(start).first(std::min<std::uint64_t>(256, first.file->size()));
+  first.file->read(0, known);
+  const std::string_view mark = chars_of(known).substr(0, 4);
+  if (mark == "PK\3\4") refuse_torch(first, known);
   // What lies in front of an archive may be anything; then its name has to tell.
   return mark == "PK\3\4" || mark == "PK\5\6" || first.path.ends_with(".zip");
 }
