@@ -118,8 +118,10 @@ class ImageRun {
     throw Error(ErrorKind::corrupt,
                 fmt::format("the image becomes {} but those of the data set become {}",
                             to_string(Schema{{found}}), to_string(Schema{{output}})),
-                channels ? "put rgb or gray first in the transform"
-                         : "let the transform end in one size, with resize=HxW or a crop");
+                found.type != output.type ? "let the transform end in one type, with cast=TYPE"
+                : channels                ? "put rgb or gray first in the transform"
+                                          : "let the transform end in one size, with resize=HxW or "
+                                            "a crop");
   }
 
   const TransformSteps& steps_;
@@ -162,12 +164,18 @@ ImageState state_of(const ImageShape& shape) {
 }
 
 const ImageShape& checked_file(const ImageShape& shape) {
-  require_image_type(shape.type);
+  try {
+    require_image_type(shape.type);
+  } catch (const Error& error) {  // one file among many says nothing of the request
+    throw Error(ErrorKind::corrupt, error.happened(), error.remedy());
+  }
   if (shape.channels == 1 || shape.channels == 3) return shape;
-  throw Error(
-      ErrorKind::corrupt,
-      fmt::format("an image of {} has transparency, which is not transformed", to_string(shape)),
-      "drop it with the step rgb or gray");
+  const bool transparent = shape.channels == 2 || shape.channels == 4;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("an image of {} has {}, which {} not transformed", to_string(shape),
+                          transparent ? "transparency" : "more channels than colors",
+                          transparent ? "is" : "are"),
+              transparent ? "drop it with the step rgb or gray" : "read it without a transform");
 }
 
 Field field_of(const ImageState& state, bool hwc, const std::string& name) {

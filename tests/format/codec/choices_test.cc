@@ -74,6 +74,17 @@ TEST(ImageChoices, SixteenBitsStaySixteenBits) {
   EXPECT_THAT(numbers_of<std::uint16_t>(gray.pixels), ElementsAre(0x1234, 0x1234, 0x1234));
 }
 
+TEST(ImageChoices, SixteenBitsAmongBytesNameTheRemedy) {
+  const Bytes first = encode_png({1, 2, 2}, gradient({1, 2, 2}));
+  const auto codec = make_codec({.codec = "auto", .schema = {}, .transform = "flip"}, first);
+  const Error error = error_from([&] { decode(*codec, depths()); });
+  EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+  EXPECT_THAT(error.what(), HasSubstr("cast=TYPE"));
+  const auto bytes = make_codec({.codec = "auto", .schema = {}, .transform = "cast=u8"}, first);
+  EXPECT_THAT(numbers_of<std::uint8_t>(decode(*bytes, depths()).fields[0]),
+              ElementsAre(255, 255, 255, 255));
+}
+
 TEST(ImageChoices, SixteenBitsGoThroughTransforms) {
   const Transform crop = Transform::parse("crop=1x2,cast=f32");
   EXPECT_EQ(to_string(Schema{{crop.output_of_file(depths())}}), "image:f32[1x1x2]");
