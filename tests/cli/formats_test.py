@@ -463,6 +463,13 @@ class Hdf5Samples(Formats):
         self.assertIn("labels, more", self.notes(self.path("r.h5")))
         self.fail("inspect", self.path("r.h5") + "#img_*,more", code=2, naming=["7 rows", "has 8"])
 
+    def test_names_with_a_star_are_names(self):
+        with self.new_file("s.h5") as file:
+            for i in range(5):
+                file[f"img*{i}"] = values((6, 2), "u1", i)
+        self.check_file("s.h5", "img*3", "img*1")
+        self.assertEqual(self.succeed_json("inspect", self.path("s.h5"))["entries"], 6)
+
     def test_samples_of_different_lengths_are_parts(self):
         for labels in (True, False):
             with self.new_file("v.h5", libver="latest") as file:

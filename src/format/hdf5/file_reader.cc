@@ -33,11 +33,12 @@ Error cannot_open(const Library& library, const DriverState& state, hid_t file,
   const Where where{.file = state.file->path()};
   const auto names = list_datasets(library, state, file);
   if (std::ranges::find(names, path) != names.end()) {
-    return {ErrorKind::corrupt, fmt::format("data set '{}' cannot be opened: {}", path, reason),
+    return {ErrorKind::corrupt,
+            fmt::format("data set '{}' cannot be opened: {}", shown_name(path), reason),
             "the file is damaged: restore it from a copy", where};
   }
   return {ErrorKind::not_found,
-          fmt::format("there is no data set '{}'; it has {}", path, some_of(names)),
+          fmt::format("there is no data set '{}'; it has {}", shown_name(path), some_of(names)),
           "correct the name after the '#'", where};
 }
 
@@ -62,8 +63,10 @@ std::string name_of_pattern(const std::string& pattern) {
   return name.empty() ? "data" : name;
 }
 
-std::string patterns_text(const NamedSamples& samples) {
-  return fmt::format("{}", fmt::join(samples.patterns, ","));
+std::string list_of(std::span<const std::string> names) {
+  std::vector<std::string> shown;
+  for (const std::string& name : names) shown.push_back(shown_name(name));
+  return fmt::format("{}", fmt::join(shown, ","));
 }
 
 /// Uses the library while it lives.
@@ -172,10 +175,10 @@ void FileReader::refuse_unclear(const NamedSamples& found) const {
       ErrorKind::usage,
       fmt::format("its data sets {} ({} of each, from '{}' to '{}') may be a sample each, or "
                   "hold a sample in each row",
-                  patterns_text(found), found.keys.size(), found.at(0, 0),
-                  found.at(0, found.keys.size() - 1)),
+                  list_of(found.patterns), found.keys.size(), shown_name(found.at(0, 0)),
+                  shown_name(found.at(0, found.keys.size() - 1))),
       fmt::format("say which: '{}#{}' for a sample each, '{}#{}' for rows", path(),
-                  patterns_text(found), path(), fmt::join(rows, ",")),
+                  list_of(found.patterns), path(), list_of(rows)),
       {.file = path()});
 }
 
@@ -256,13 +259,17 @@ std::vector<FileField> FileReader::read_all(const std::vector<std::string>& name
   return fields;
 }
 
-/// Those with a '*' are of samples that have data sets of their own; beside them may be others that
-/// have a row for each.
+/// Those with a '*' that is in no name are of samples that have data sets of their own; beside them
+/// may be others that have a row for each.
 FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
+  const auto is_starred = [&](const FieldChoice& choice) {
+    const bool literal = H5Lexists(main_.opened.get(), choice.stored.c_str(), H5P_DEFAULT) > 0;
+    return !literal && std::ranges::count(choice.stored, '*') == 1;
+  };
   std::vector<FieldChoice> starred;
   std::vector<FileField> rows;
   for (const FieldChoice& choice : choices) {
-    if (std::ranges::count(choice.stored, '*') == 1) {
+    if (is_starred(choice)) {
       starred.push_back(choice);
     } else {
       rows.push_back(read_chosen(choice));
@@ -286,8 +293,7 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   auto star = content.fields.begin();
   auto row = rows.begin();
   for (const FieldChoice& choice : choices) {
-    const bool starred_one = std::ranges::count(choice.stored, '*') == 1;
-    fields.push_back(std::move(starred_one ? *star++ : *row++));
+    fields.push_back(std::move(is_starred(choice) ? *star++ : *row++));
   }
   content.fields = std::move(fields);
   return content;
@@ -301,7 +307,7 @@ FileContent FileReader::read(std::span<const FieldChoice> choices) {
     note(
         fmt::format("each sample is taken to have data sets of its own: {} ({} samples); name "
                     "data sets whose rows are samples: FILE#NAME,NAME",
-                    patterns_text(*found), found->keys.size()));
+                    list_of(found->patterns), found->keys.size()));
     if (!found->others.empty()) {
       note("left out, as they belong to no sample: " + some_of(found->others));
     }

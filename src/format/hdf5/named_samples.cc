@@ -50,6 +50,8 @@ std::map<std::string, std::size_t> families(std::span<const std::string> names,
                                             ForEach&& patterns) {
   std::map<std::string, std::size_t> all;
   for (const std::string& name : names) {
+    // Nothing could tell such a '*' from that of a pattern.
+    if (name.find('*') != std::string::npos) return {};
     patterns(name, [&](const std::string& pattern) { ++all[pattern]; });
   }
   std::map<std::string, std::size_t> chosen;

@@ -44,8 +44,8 @@ struct PartOfSamples {
     throw Error(ErrorKind::unsupported,
                 fmt::format("samples are data sets of their own, of different shapes: '{}' is {} "
                             "but '{}' is {}",
-                            first_stored, to_string(Schema{{first}}), one.stored,
-                            to_string(Schema{{one.field}})),
+                            shown_name(first_stored), to_string(Schema{{first}}),
+                            shown_name(one.stored), to_string(Schema{{one.field}})),
                 "bring them to one shape, or store lists of one type, as encoded images are");
   }
 };
@@ -62,7 +62,7 @@ void add_part(const Dataset& one, std::uint32_t file, FoundMembers& found) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("samples are data sets of their own, of different lengths, and '{}' "
                             "does not lie in place ({})",
-                            one.stored, one.storage->describe()),
+                            shown_name(one.stored), one.storage->describe()),
                 "store such data sets contiguous, in this machine's byte order");
   }
 }
