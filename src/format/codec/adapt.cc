@@ -74,6 +74,31 @@ void convert(const T* in, std::uint32_t from, T* out, std::uint32_t to) {
   if (to % 2 == 0) out[to - 1] = from % 2 == 0 ? in[from - 1] : opaque_value<T>();
 }
 
+template <std::size_t kBytes>
+void move_pixels(const std::byte* in, std::ptrdiff_t step, std::uint32_t width, std::byte* out) {
+  for (std::uint32_t x = 0; x < width; ++x, in += step, out += kBytes) std::memcpy(out, in, kBytes);
+}
+
+/// Pixels of `bytes` each, `step` from one to the next: those of usual images without a call for
+/// each.
+void move_row(const std::byte* in, std::ptrdiff_t step, std::uint32_t width, std::size_t bytes,
+              std::byte* out) {
+  switch (bytes) {
+    case 1:
+      return move_pixels<1>(in, step, width, out);
+    case 2:
+      return move_pixels<2>(in, step, width, out);
+    case 3:
+      return move_pixels<3>(in, step, width, out);
+    case 4:
+      return move_pixels<4>(in, step, width, out);
+    default:
+      for (std::uint32_t x = 0; x < width; ++x, in += step, out += bytes) {
+        std::memcpy(out, in, bytes);
+      }
+  }
+}
+
 class AdaptedReader final : public ImageReader {
  public:
   AdaptedReader(ImageReaderPtr inner, const Turn& turn, ImageChannels wanted)
@@ -146,29 +171,28 @@ class AdaptedReader final : public ImageReader {
   std::byte* put_row(const std::byte* in, std::ptrdiff_t step, std::uint32_t width,
                      std::byte* out) const {
     const std::size_t pixel = shape_.channels * size_of(shape_.type);
-    for (std::uint32_t x = 0; x < width; ++x, in += step, out += pixel) put_pixel(in, out, pixel);
-    return out;
-  }
-
-  void put_pixel(const std::byte* in, std::byte* out, std::size_t pixel) const {
     if (keeps_channels_) {
-      std::memcpy(out, in, pixel);
+      move_row(in, step, width, pixel, out);
     } else if (stored_.type == ElementType::u8) {
-      convert_as<std::uint8_t>(in, out);
+      convert_row<std::uint8_t>(in, step, width, out);
     } else if (stored_.type == ElementType::u16) {
-      convert_as<std::uint16_t>(in, out);
+      convert_row<std::uint16_t>(in, step, width, out);
     } else {
-      convert_as<float>(in, out);
+      convert_row<float>(in, step, width, out);
     }
+    return out + width * pixel;
   }
 
-  /// `out` is aligned to anything.
+  /// `in` and `out` are aligned to anything.
   template <typename T>
-  void convert_as(const std::byte* in, std::byte* out) const {
-    T from[4], to[4];
-    std::memcpy(from, in, stored_.channels * sizeof(T));
-    convert(from, stored_.channels, to, shape_.channels);
-    std::memcpy(out, to, shape_.channels * sizeof(T));
+  void convert_row(const std::byte* in, std::ptrdiff_t step, std::uint32_t width,
+                   std::byte* out) const {
+    for (std::uint32_t x = 0; x < width; ++x, in += step, out += shape_.channels * sizeof(T)) {
+      T from[4], to[4];
+      std::memcpy(from, in, stored_.channels * sizeof(T));
+      convert(from, stored_.channels, to, shape_.channels);
+      std::memcpy(out, to, shape_.channels * sizeof(T));
+    }
   }
 
   ImageReaderPtr inner_;
