@@ -42,8 +42,13 @@ Registry& registry() {
 std::string format_of(const std::string& path, const FormatOptions& options) {
   FirstFile first{.path = without_file_scheme(path), .file = nullptr, .options = options};
   if (!std::filesystem::is_directory(first.path)) first.file = open_file(path, Engine::pread);
-  for (const Format& format : formats()) {
-    if (format.recognise && format.recognise(first)) return format.name;
+  const std::vector<Format> all = formats();
+  for (const bool searches : {false, true}) {
+    for (const Format& format : all) {
+      if (format.searches == searches && format.recognise && format.recognise(first)) {
+        return format.name;
+      }
+    }
   }
   refuse_unknown(first);
 }

@@ -68,6 +68,9 @@ struct Format {
   /// Collective over FormatRequest::peers, where it uses them. Throws not_found, unsupported,
   /// corrupt, io, usage.
   std::function<std::unique_ptr<DataSet>(const FormatRequest&)> open;
+  /// `recognise` looks for its signature in all of the file: asked when no other format knows what
+  /// it begins with. Pages that were read here and there keep a cold file from being read ahead.
+  bool searches = false;
   /// FormatOptions::schema says what the files hold; else it is an expectation.
   bool takes_schema = false;
   /// `open` finds out by itself what FormatRequest::text names: `found` is empty.
@@ -77,7 +80,8 @@ struct Format {
   bool located = false;
 };
 
-/// All formats, in the order in which they are asked whether they recognise a file. Thread-safe.
+/// All formats, in the order in which they are asked whether they recognise a file; those that
+/// search are asked last. Thread-safe.
 std::vector<Format> formats();
 /// Adds one to this process, before those that exist; a name that exists is usage. Thread-safe.
 void add_format(Format format);

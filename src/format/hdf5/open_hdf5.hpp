@@ -54,7 +54,8 @@ inline Format hdf5_format() {
           .open =
               [](const FormatRequest& request) {
                 return open_hdf5(request.text, request.open_files(), request.found.fields);
-              }};
+              },
+          .searches = true};
 }
 
 }  // namespace forebay::hdf5
