@@ -436,6 +436,10 @@ class Hdf5Samples(Formats):
                 file[f"x{i}"] = values((20, 3), "<f4", i)
             file["label"] = np.arange(20)
         self.assertEqual(self.succeed_json("inspect", self.path("c.h5"))["entries"], 20)
+        with self.new_file("c.h5") as file:
+            for name in ("x1", "x2", "x3", "y1", "y2"):
+                file[name] = values((20,), "<f4")
+        self.assertEqual(self.succeed_json("inspect", self.path("c.h5"))["entries"], 20)
 
     def test_a_sample_that_lacks_something_is_named(self):
         with self.new_file("l.h5") as file:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "format/hdf5/dataset.hpp"
 #include "format/hdf5/open_hdf5.hpp"
@@ -90,7 +91,8 @@ class FileReader {
   FileField read_chosen(const FieldChoice& choice);
   FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices);
   FileContent read_by_choice(std::span<const FieldChoice> choices);
-  bool are_samples(const NamedSamples& found);
+  bool are_samples(const NamedSamples& found, std::span<const std::string> names);
+  void require_whole(const NamedSamples& samples) const;
   std::optional<std::uint64_t> rows_of(const std::string& stored);
   [[noreturn]] void refuse_unclear(const NamedSamples& found) const;
 
@@ -164,12 +166,17 @@ std::optional<std::uint64_t> FileReader::rows_of(const std::string& stored) {
   return shape.empty() ? std::nullopt : std::optional(shape[0]);
 }
 
+void FileReader::require_whole(const NamedSamples& samples) const {
+  if (samples.lacking.empty()) return;
+  throw Error(ErrorKind::corrupt, samples.lacking, "name what all samples have: FILE#*/NAME,*/NAME",
+              {.file = path()});
+}
+
 void FileReader::refuse_unclear(const NamedSamples& found) const {
   const bool groups = found.in_groups();
   std::vector<std::string> rows;
-  for (std::size_t p = 0; groups && p < found.patterns.size(); ++p) rows.push_back(found.at(p, 0));
-  for (std::size_t s = 0; !groups && s < std::min(found.keys.size(), kMostNames); ++s) {
-    rows.push_back(found.at(0, s));
+  for (std::size_t s = 0; s < std::min(found.keys.size(), groups ? 1 : kMostNames); ++s) {
+    for (std::size_t p = 0; p < found.patterns.size(); ++p) rows.push_back(found.at(p, s));
   }
   throw Error(
       ErrorKind::usage,
@@ -183,7 +190,13 @@ void FileReader::refuse_unclear(const NamedSamples& found) const {
 }
 
 /// Whether what names suggest is so, by the shapes: never where each row may be a sample as well.
-bool FileReader::are_samples(const NamedSamples& found) {
+bool FileReader::are_samples(const NamedSamples& found, std::span<const std::string> names) {
+  if (!found.lacking.empty()) {
+    std::set<std::optional<std::uint64_t>> all;
+    for (const std::string& name : names) all.insert(rows_of(name));
+    if (all.size() == 1 && *all.begin()) return false;
+    require_whole(found);
+  }
   std::optional<std::uint64_t> rows;
   bool same = true;    // all have as many rows
   bool tables = true;  // those of one sample have
@@ -279,7 +292,9 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   std::vector<std::string> patterns;
   for (const FieldChoice& choice : starred) patterns.push_back(choice.stored);
   const auto names = list_datasets(library_, main_.state, main_.opened.get());
-  FileContent content = read_samples(match_samples(names, std::move(patterns)), starred);
+  const NamedSamples samples = match_samples(names, std::move(patterns));
+  require_whole(samples);
+  FileContent content = read_samples(samples, starred);
   if (rows.empty()) return content;
   if (content.fields.empty()) {
     throw Error(ErrorKind::unsupported,
@@ -303,7 +318,7 @@ FileContent FileReader::read(std::span<const FieldChoice> choices) {
   if (!choices.empty()) return read_by_choice(choices);
   const auto names = list_datasets(library_, main_.state, main_.opened.get());
   const auto found = find_samples(names);
-  if (found && are_samples(*found)) {
+  if (found && are_samples(*found, names)) {
     note(
         fmt::format("each sample is taken to have data sets of its own: {} ({} samples); name "
                     "data sets whose rows are samples: FILE#NAME,NAME",

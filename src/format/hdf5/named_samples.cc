@@ -138,7 +138,7 @@ bool NamedSamples::in_groups() const {
 }
 
 NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns) {
-  NamedSamples found{.patterns = std::move(patterns), .keys = {}, .others = {}};
+  NamedSamples found{.patterns = std::move(patterns)};
   std::vector<std::set<std::string>> keys(found.patterns.size());
   std::set<std::string> all;
   for (const std::string& name : names) {
@@ -158,13 +158,11 @@ NamedSamples match_samples(std::span<const std::string> names, std::vector<std::
                   fmt::format("no data set is called as '{}'", found.patterns[p]),
                   "correct the name after the '#': '*' stands for what tells samples apart");
     }
-    for (const std::string& key : all) {
-      if (keys[p].contains(key)) continue;
-      throw Error(ErrorKind::corrupt,
-                  fmt::format("sample '{}' has no '{}', which {} of {} have", shown_name(key),
-                              shown_name(found.patterns[p]), keys[p].size(), all.size()),
-                  "name what all samples have: FILE#*/NAME,*/NAME");
-    }
+    const auto lacks =
+        std::ranges::find_if(all, [&](const std::string& key) { return !keys[p].contains(key); });
+    if (lacks == all.end() || !found.lacking.empty()) continue;
+    found.lacking = fmt::format("sample '{}' has no '{}', which {} of {} have", shown_name(*lacks),
+                                shown_name(found.patterns[p]), keys[p].size(), all.size());
   }
   found.keys.assign(all.begin(), all.end());
   std::ranges::sort(found.keys, comes_before);

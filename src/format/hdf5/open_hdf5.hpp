@@ -34,6 +34,7 @@ struct NamedSamples {
   std::vector<std::string> patterns;
   std::vector<std::string> keys;    ///< what '*' stands for, in the order of samples
   std::vector<std::string> others;  ///< names that belong to no sample
+  std::string lacking;              ///< which sample has not what others have, if one has not
 
   std::string at(std::size_t pattern, std::size_t sample) const;  ///< a name
   bool in_groups() const;                                         ///< each sample is a group
@@ -41,9 +42,9 @@ struct NamedSamples {
 
 /// The samples that `patterns`, each with one '*', make of `names`: by name, numbers in
 /// names by what they are.
-/// Throws not_found for a pattern of nothing, corrupt for a sample that lacks what others have.
+/// Throws not_found for a pattern of nothing.
 NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns);
-/// Those that names alone suggest. Throws corrupt as above.
+/// Those that names alone suggest.
 std::optional<NamedSamples> find_samples(std::span<const std::string> names);
 
 inline Format hdf5_format() {
