@@ -623,7 +623,7 @@ class Npy(Formats):
 class Npz(Formats):
     def test_arrays_are_fields_stored_or_compressed(self):
         for save in (np.savez, np.savez_compressed):
-            for number, (one, two) in enumerate(itertools.product(TYPES[:6] + [">f8", "S7"], (">i2", "?"))):
+            for one, two in (("u1", ">i2"), (">u2", "?"), ("<i4", "u1"), (">f8", "<f4"), ("S7", ">i8")):
                 arrays = {"x": values((40, 3, 2), one), "y": values((40,), two, 1)}
                 save(self.path("a.npz"), **arrays)
                 with self.subTest(save=save.__name__, types=(one, two)):
@@ -631,7 +631,7 @@ class Npz(Formats):
                     self.check(self.path("a.npz") + "#label=y", [arrays["y"]])
                     self.check(self.path("a.npz") + "#y,x", [arrays["y"], arrays["x"]])
         report = self.succeed_json("inspect", self.path("a.npz"))
-        self.assertEqual((report["format"], report["schema"]), ("npy", "x:u8[3x2x7],y:u8[]"))
+        self.assertEqual((report["format"], report["schema"]), ("npy", "x:u8[3x2x7],y:i64[]"))
 
     def test_files_may_be_large_ones(self):
         x, y = values((30, 4), "<f4"), values((30,), "<i8")
@@ -678,7 +678,7 @@ class Npz(Formats):
             save(self.path("d.npz"), x=values((50, 8), "<f4"))
             with open(self.path("d.npz"), "rb") as file:
                 whole = file.read()
-            for length in range(4, len(whole), 97):
+            for length in range(4, len(whole), 197):
                 self.write("d.npz", whole[:length])
                 self.fail("inspect", self.path("d.npz"), "--dump", "0", naming="d.npz")
         self.write("d.npz", whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
