@@ -1,5 +1,6 @@
 // Any bytes as a meta_info.txt, a counter, and keys: what is recognised keeps its promises, and all
 // else is an Error of one line.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -35,6 +36,15 @@ void read_list(std::string_view text) {
 
 void look_at_key(std::string_view key) {
   convention::find_metadata_key(key);
+  if (const auto form = convention::KeyForm::of(key)) {
+    require(form->has(key) && !form->text().empty());
+    require(std::ranges::is_sorted(form->places()));
+  }
+  const convention::KeyPatterns patterns(key);
+  for (std::size_t i = 0; i < patterns.all().size(); ++i) {
+    require(patterns.matches(i, patterns.all()[i]) ||
+            convention::KeyPatterns::is_pattern(patterns.all()[i]));
+  }
   const auto numbered = convention::numbered_key(key);
   if (!numbered) return;
   require(std::string(numbered->prefix) + std::string(numbered->digits) == key);

@@ -63,6 +63,10 @@ void seek(lmdb::Tree& tree, std::span<const std::byte> bytes) {
 void find_convention(lmdb::Database& database) {
   convention::KeyLook look = convention::look_at_keys(database);
   attempt([&] { convention::number_metadata(database, look.metadata); });
+  attempt([&] {
+    auto asked = convention::look_at_keys(database, {.leave_out = "*1,k", .keep = "n*"});
+    convention::number_metadata(database, asked.metadata);
+  });
   attempt([&] { convention::order_by_number(database, look.metadata); });
   if (!convention::looks_grouped(look, true)) return;
   const convention::Layout layout = convention::lay_out_groups(database, look);

@@ -107,6 +107,10 @@ struct DataOptions {
   /// Of LMDB: which records are samples, or parts of them, and their order.
   ConventionName convention = ConventionName::automatic;
   KeyOrder order_by = KeyOrder::key;
+  /// Of LMDB, separated by commas: keys of records that are no samples, and of records that are,
+  /// whatever they look like; or patterns of keys, as "meta*".
+  std::string leave_out;
+  std::string keep_records;
   /// Of format raw: bytes to skip at the start of every file; bytes from record to record, 0 =
   /// those of the schema; numbers have their high byte first.
   std::uint64_t header_bytes = 0;

@@ -108,6 +108,9 @@ class Dataset:
         fields: The fields that are wanted; None: all.
         convention: How records make samples: ``auto`` recognises and ``info()`` tells; see the page
             on conventions.
+        leave_out: Of LMDB, keys or patterns of records that are no samples, beside those that are
+            recognised; as text with commas, or a list.
+        keep_records: Of LMDB, those of records that are samples, whatever their keys look like.
         order_by: ``key`` (by bytes) or ``number`` (for keys like "9", "10").
         decode: Whether values are decoded; else all come as they are stored.
         options: Any option of the command line that says what files are, as ``schema``, ``codec``,
@@ -121,6 +124,8 @@ class Dataset:
         *,
         convention: str = "auto",
         order_by: str = "key",
+        leave_out: Union[str, Sequence[str], None] = None,
+        keep_records: Union[str, Sequence[str], None] = None,
         decode: bool = True,
         **options: Any,
     ) -> None:
@@ -130,6 +135,8 @@ class Dataset:
         self._options = {
             "convention": None if convention == "auto" else convention,
             "order_by": None if order_by == "key" else order_by,
+            "leave_out": leave_out,
+            "keep_records": keep_records,
             "codec": None if decode else "bytes",
             **options,
         }

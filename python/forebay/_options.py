@@ -23,9 +23,11 @@ _SWITCH = {False: "off", True: "on"}
 
 
 def text_of(value: Any) -> str:
-    """An option's value in the text form that the command line shares."""
+    """An option's value in the text form that the command line shares; lists by commas."""
     if isinstance(value, bool):
         return _SWITCH[value]
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(text_of, value))
     return str(value)
 
 

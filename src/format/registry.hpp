@@ -29,6 +29,8 @@ struct FormatOptions {
   // Of databases: which records are samples, and how they are found.
   ConventionName convention = ConventionName::automatic;
   KeyOrder order_by = KeyOrder::key;
+  std::string leave_out;     ///< keys, or patterns, separated by commas: these are no samples
+  std::string keep_records;  ///< these are, whatever they look like
   /// For a look at all that the files hold: a database that only holds named ones opens too, and
   /// nothing is kept.
   bool whole = false;

@@ -46,6 +46,14 @@ const std::vector<OptionEntry> kEntries = {
            "of LMDB, the order of samples: key (default, by bytes), or number (of "
            "unpadded keys)"},
           &O::order_by, kKeyOrders),
+    entry(
+        {"leave-out", "KEYS",
+         "of LMDB: records that are no samples, by key or pattern ('meta*'), separated by commas; "
+         "beside those that are recognised"},
+        &O::leave_out),
+    entry({"keep-records", "KEYS",
+           "of LMDB: records that are samples, whatever their keys look like, written alike"},
+          &O::keep_records),
     entry({"header-bytes", "N", "of format raw: bytes to skip at the start of every file"},
           &O::header_bytes),
     entry({"record-bytes", "N",

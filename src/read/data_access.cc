@@ -36,6 +36,8 @@ FormatOptions format_options(const DataOptions& options, ReadEngine engine) {
           .window_step = options.step,
           .convention = options.convention,
           .order_by = options.order_by,
+          .leave_out = options.leave_out,
+          .keep_records = options.keep_records,
           .bulk = {}};
 }
 

@@ -80,6 +80,58 @@ class Conventions(CommandTest):
         report = self.succeed_json("verify", self.path("named#train"))
         self.assertEqual((report["sound"], report["samples"], report["records"]), (True, 3, 7))
 
+    def test_bookkeeping_beside_numbers_is_left_out_and_named(self):
+        path = self.path("ase")
+        pairs = [(b"%d" % i, b"atoms") for i in range(1, 11)]
+        write_records(path, pairs + [(b"nextid", b"x\x9c"), (b"deleted_ids", b"x\x9c")])
+        keys = sorted(key for key, _ in pairs)
+        result = self.run_command("samples", path, "--batch", 1)
+        self.assertEqual([bytes.fromhex(json.loads(line)["key"])
+                          for line in result.stdout.splitlines()], keys)
+        self.assertEqual(len([line for line in result.stderr.splitlines() if "nextid" in line]), 1)
+        report = self.succeed_json("inspect", path)
+        self.assertEqual((report["entries"], report["samples"]), (12, 10))
+        self.assertEqual([record["key"] for record in report["convention"]["metadata"]],
+                         ["deleted_ids", "nextid"])
+        self.assertIn("unlike", report["convention"]["metadata"][0]["why"])
+        self.assertIn("deleted_ids, nextid: unlike", self.succeed("inspect", path))
+        self.assertEqual(self.succeed_json("verify", path)["samples"], 10)
+        self.assertEqual(len(self.lines(path, "--keep-records", "nextid")), 11)
+        self.assertEqual(len(self.lines(path, "--keep-records", "*")), 12)
+        self.assertEqual(len(self.lines(path, "--leave-out", "1,nextid", "--keep-records", "d*")), 10)
+        self.fail("samples", path, "--batch", 1, "--leave-out", "none", code=2, naming=["none"])
+
+    def test_no_strategy_delivers_a_record_that_another_leaves_out(self):
+        path = self.path("d")
+        write_records(path, [(b"%d" % i, b"v") for i in range(20)] + [(b"metadata", b"x")])
+        keys = [line["key"] for line in self.lines(path)]
+        self.assertEqual(len(keys), 20)
+        for strategy in ("lmm-dio", "lmm-dio-prov", "lmm-dio-prov-coal-stag"):
+            lines = self.lines(path, "--strategy", strategy)
+            self.assertEqual([line["key"] for line in lines], keys, strategy)
+        for strategy in ("lmdb", "lmm", "lmm-dm"):
+            self.fail("samples", path, "--batch", 1, "--strategy", strategy, code=2,
+                      naming=[strategy, "--convention plain"])
+
+    def test_named_databases_among_records_are_no_samples(self):
+        path = self.path("both")
+        environment = liblmdb.Environment(path)
+        with environment.transaction(name="labels", flags=liblmdb.CREATE) as transaction:
+            transaction.put(b"a", b"1")
+        with environment.transaction(name="empty", flags=liblmdb.CREATE):
+            pass
+        environment.close()
+        pairs = [(word, b"v") for word in (b"alpha", b"house", b"tree", b"moon", b"zoo")]
+        write_records(path, pairs)
+        for flags in ((), ("--convention", "plain")):
+            self.assertEqual([bytes.fromhex(line["key"]) for line in self.lines(path, *flags)],
+                             sorted(key for key, _ in pairs))
+            report = self.succeed_json("inspect", path, *flags)
+            self.assertEqual((report["entries"], report["samples"]), (5, 5))
+            self.assertEqual([record["why"] for record in report["convention"]["metadata"]],
+                             ["a named database"] * 2)
+        self.assertEqual(self.succeed_json("verify", path)["records"], 5)
+
     def test_unpadded_numbers_come_in_the_order_that_is_asked_for(self):
         write_records(self.path("d"), [(b"%d" % i, b"") for i in range(25)])
         by_key = [bytes.fromhex(line["key"]) for line in self.lines(self.path("d"))]

@@ -145,6 +145,21 @@ def test_numeric_keys_without_padding(data):
     assert by_number[:]["x"].tolist() == list(range(25))
 
 
+def test_records_that_are_no_samples(data, capfd):
+    numbers = [(str(i).encode(), b"v") for i in range(20)]
+    path = write_lmdb(
+        data / "ase.lmdb", sorted([*numbers, (b"deleted_ids", b"x"), (b"nextid", b"y")])
+    )
+    assert len(forebay.Dataset(path)) == 20
+    assert capfd.readouterr().err.count("nextid") == 1
+    assert len(forebay.Dataset(path, keep_records=["nextid"])) == 21
+    assert len(forebay.Dataset(path, keep_records="*")) == 22
+    assert len(forebay.Dataset(path, leave_out=["1?", "nextid"])) == 10
+    assert len(forebay.Dataset(path, leave_out="nextid", keep_records="*")) == 21
+    with pytest.raises(forebay.UsageError, match="nothing"):
+        forebay.Dataset(path, leave_out=["nothing"])
+
+
 def test_a_pickled_data_set_reopens(images):
     path, pixels, _ = images
     ds = pickle.loads(pickle.dumps(forebay.Dataset(path)))

@@ -47,6 +47,21 @@ void refuse_parts_of_parts(const std::string& path) {
               "use it alone, or read it with --convention plain", {.file = path});
 }
 
+/// What is left out has to be there, in one of the databases.
+void require_used(const ConventionOptions& options, const std::vector<Layout>& layouts,
+                  const std::string& path) {
+  const KeyPatterns leave_out(options.leave_out);
+  for (std::size_t i = 0; i < leave_out.all().size(); ++i) {
+    if (std::ranges::any_of(layouts, [&](const Layout& layout) { return layout.used[i]; })) {
+      continue;
+    }
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("no record is called '{}', which is to be left out", leave_out.all()[i]),
+        "take it out of --leave-out; 'forebay inspect' shows keys", {.file = path});
+  }
+}
+
 /// The databases of one part, in order.
 struct Side {
   const std::string& name;
@@ -184,9 +199,11 @@ Convention Convention::arrange(const std::vector<PartDatabases>& list,
                                  .records = database->entries(),
                                  .convention = layout.convention,
                                  .why = layout.why,
-                                 .metadata = layout.metadata});
+                                 .metadata = layout.metadata,
+                                 .form = layout.form});
     records += database->entries();
   }
+  require_used(options, layouts, databases[0]->path());
   std::size_t at = 0;
   for (const PartDatabases& part : list) {
     const std::size_t begin = at;

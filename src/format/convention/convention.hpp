@@ -33,6 +33,7 @@ struct DatabaseNote {
   ConventionName convention = ConventionName::plain;
   std::string why;
   std::vector<MetadataRecord> metadata;  ///< of which records are no samples
+  std::string form;                      ///< KeyLook::form
 };
 
 /// Immutable once made; safe from many threads.

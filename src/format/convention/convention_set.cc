@@ -10,6 +10,49 @@
 #include "storage/joined_file.hpp"
 
 namespace forebay::convention {
+namespace {
+
+std::string reason_of(const MetadataRecord& record, const DatabaseNote& note) {
+  switch (record.why) {
+    case MetadataRecord::Why::unlike:
+      return "unlike the other keys, which are " + note.form;
+    case MetadataRecord::Why::database:
+      return "a named database";
+    case MetadataRecord::Why::asked:
+      return "left out as asked for";
+    case MetadataRecord::Why::known:
+      break;
+  }
+  return "known by its key";
+}
+
+/// One line for all records that nobody has said to be no samples, and that are not known by name.
+std::vector<std::string> notes_of(const Convention& convention) {
+  std::vector<MetadataRecord> unlike, databases;
+  const DatabaseNote* first = nullptr;
+  for (const DatabaseNote& note : convention.databases()) {
+    for (const MetadataRecord& record : note.metadata) {
+      if (record.why == MetadataRecord::Why::unlike) {
+        if (first == nullptr) first = &note;
+        unlike.push_back(record);
+      }
+      if (record.why == MetadataRecord::Why::database) databases.push_back(record);
+    }
+  }
+  std::vector<std::string> notes;
+  if (!unlike.empty()) {
+    notes.push_back(fmt::format(
+        "no samples: {}, as the other keys are {}; --keep-records makes them samples, and "
+        "naming them in --leave-out ends this line",
+        names_of(unlike), first->form));
+  }
+  if (!databases.empty()) {
+    notes.push_back(fmt::format("no samples: {}; open one as PATH#NAME", names_of(databases)));
+  }
+  return notes;
+}
+
+}  // namespace
 
 ConventionSet::ConventionSet(std::string path,
                              std::vector<std::unique_ptr<lmdb::LmdbSet>> databases,
@@ -48,6 +91,7 @@ ConventionSet::ConventionSet(std::string path,
     facts_.fingerprint += database->facts().fingerprint;
   }
   facts_.fingerprint += convention_.fingerprint();
+  facts_.notes = notes_of(convention_);
 }
 
 namespace {
@@ -287,6 +331,7 @@ std::optional<PagesReport> ConventionSet::check_pages(std::size_t most_faults,
     all.free_pages += one.free_pages;
     all.unreferenced_pages += one.unreferenced_pages;
     all.fault_count += one.fault_count;
+    all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
     for (PageFault& fault : one.faults) {
       fault.database = database->facts().path;
       all.faults.push_back(std::move(fault));
@@ -359,6 +404,7 @@ std::string ConventionSet::info() const {
     for (const MetadataRecord& record : note.metadata) {
       Json one{{"key", record.key}, {"value_bytes", record.value_bytes}, {"count", nullptr}};
       if (!record.counts.empty()) one["count"] = record.counts[0];
+      if (record.why != MetadataRecord::Why::known) one["why"] = reason_of(record, note);
       metadata.push_back(std::move(one));
     }
     databases.push_back({{"path", note.path},

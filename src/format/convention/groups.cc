@@ -32,10 +32,6 @@ bool has_separator(const std::string& prefix) {
   return !prefix.empty() && !part_name(prefix).empty() && part_name(prefix).size() < prefix.size();
 }
 
-bool is_known(const std::string& prefix) {
-  return std::ranges::find(kPartNames, part_name(prefix)) != kPartNames.end();
-}
-
 bool have_counter(const KeyLook& look) {
   return std::ranges::any_of(look.metadata,
                              [](const MetadataRecord& record) { return !record.counts.empty(); });
@@ -132,7 +128,7 @@ void add_key(lmdb::Database& database, std::vector<Found>& found, std::uint64_t 
   if (at == found.end()) {
     throw Error(ErrorKind::corrupt,
                 "the key is not made like the others, which are prefixes with the same numbers",
-                "remove the record, or read all records as they are with --convention plain",
+                "name it in --leave-out, or read all records as they are with --convention plain",
                 {.file = database.path(), .key = shown_key(key)});
   }
   at->keys.push_back({numbered->number, record, numbered->digits.size()});
@@ -186,6 +182,10 @@ void require_same_numbers(const lmdb::Database& database, const Found& one, cons
 
 }  // namespace
 
+bool is_usual_part(const std::string& prefix) {
+  return std::ranges::find(kPartNames, part_name(prefix)) != kPartNames.end();
+}
+
 bool looks_grouped(const KeyLook& look, bool asked) {
   if (look.groups.size() < 2) return false;
   if (asked) return true;
@@ -193,7 +193,7 @@ bool looks_grouped(const KeyLook& look, bool asked) {
     return std::ranges::all_of(look.groups, fits, &KeyGroup::prefix);
   };
   if (!prefixes_fit(has_separator) || counter_says_plain(look)) return false;
-  if (prefixes_fit(is_known) || have_counter(look)) return true;
+  if (prefixes_fit(is_usual_part) || have_counter(look)) return true;
   const KeyGroup& model = look.groups[0];
   return number_of(model.first) <= 1 &&
          std::ranges::all_of(look.groups, [&](const KeyGroup& group) {

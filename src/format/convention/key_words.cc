@@ -1,5 +1,7 @@
 #include "format/convention/key_words.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,8 +20,17 @@ constexpr std::array kMetadataKeys = {
 };
 static_assert(std::ranges::is_sorted(kMetadataKeys, {}, &MetadataKey::key));
 
+constexpr std::array<std::string_view, 9> kCounterKeys = {
+    "n_examples", "n_samples", "num_data",    "num_entries", "num_examples",
+    "num_images", "num_items", "num_records", "num_rows"};
+static_assert(std::ranges::is_sorted(kCounterKeys));
+
+constexpr std::size_t kLeastHash = 16;
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return c == '-' || c == '_' || c == '/' || c == '.' || c == ':'; }
+
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 bool is_words(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= 0x20 && c <= 0x7e; });
@@ -87,6 +98,7 @@ std::optional<std::uint64_t> msgpack(std::string_view text) {
 }  // namespace
 
 std::span<const MetadataKey> metadata_keys() { return kMetadataKeys; }
+std::span<const std::string_view> counter_keys() { return kCounterKeys; }
 
 const MetadataKey* find_metadata_key(std::string_view key) {
   const auto found = std::ranges::lower_bound(kMetadataKeys, key, {}, &MetadataKey::key);
@@ -131,120 +143,104 @@ std::string part_name(std::string_view prefix) {
   return field_name(prefix);
 }
 
-namespace {
-
-// A sample with more parts than this is none that anybody has made.
-constexpr std::size_t kMostGroups = 16;
-// Counts have fewer bytes in every form that is known.
-constexpr std::uint64_t kMostCounterBytes = 32;
-
-std::string key_at(lmdb::Tree& tree, const lmdb::Cursor& cursor) {
-  return std::string(chars_of(tree.node(cursor).key));
-}
-
-MetadataRecord metadata_at(lmdb::Tree& tree, const lmdb::Cursor& cursor, const MetadataKey& known) {
-  MetadataRecord record{.key = std::string(known.key),
-                        .counts = {},
-                        .value_bytes = tree.node(cursor).value_size,
-                        .record = 0};
-  if (known.counts && record.value_bytes <= kMostCounterBytes) {
-    record.counts = possible_counts(tree.entry(cursor).value);
+std::optional<KeyForm> KeyForm::of(std::string_view key) {
+  KeyForm form;
+  form.bytes_ = key.size();
+  if ((key.size() == 4 || key.size() == 8) && key[0] == '\0') {
+    form.kind_ = Kind::integer;
+    return form;
   }
-  return record;
+  const bool digits_alone = std::ranges::all_of(key, is_digit);
+  if (key.size() >= kLeastHash && !digits_alone && std::ranges::all_of(key, is_hex)) {
+    form.kind_ = Kind::hash;
+    return form;
+  }
+  // The number is what the key begins with, else the last one in it.
+  const auto digit = std::ranges::find_if(key, is_digit);
+  if (digit == key.end()) return std::nullopt;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  if (digit == key.begin()) {
+    end = static_cast<std::size_t>(std::ranges::find_if_not(key, is_digit) - key.begin());
+  } else {
+    end = key.find_last_of("0123456789") + 1;
+    for (begin = end; begin > 0 && is_digit(key[begin - 1]);) --begin;
+  }
+  form.bytes_ = 0;
+  form.prefix_ = key.substr(0, begin);
+  if (end < key.size()) form.suffix_ = key.substr(end);
+  if (begin == 0 && form.suffix_ && form.suffix_->front() == '_') form.suffix_ = "";
+  return form;
 }
 
-std::vector<MetadataRecord> find_metadata(lmdb::Tree& tree, const KeyLook& look) {
-  std::vector<MetadataRecord> found;
-  for (const MetadataKey& known : metadata_keys()) {
-    if (known.key < look.first_key || known.key > look.last_key) continue;
-    const lmdb::Cursor cursor = tree.seek(bytes_of(known.key));
-    if (cursor.valid() && key_at(tree, cursor) == known.key) {
-      found.push_back(metadata_at(tree, cursor, known));
+bool KeyForm::has(std::string_view key) const {
+  if (kind_ == Kind::hash) return key.size() == bytes_ && std::ranges::all_of(key, is_hex);
+  const auto form = of(key);
+  return form && *form == *this;
+}
+
+bool KeyForm::has_sibling(std::string_view key) const {
+  if (is_plain_number()) return false;
+  const bool ends_alike = suffix_ && !suffix_->empty() && key.ends_with(*suffix_);
+  return ends_alike || of(key).has_value();
+}
+
+std::vector<std::string> KeyForm::places() const {
+  std::vector<std::string> places;
+  if (kind_ == Kind::integer) {
+    for (const char c : {'\0', '\1', '\2', '\4', '\x10', '\x40'}) {
+      for (std::size_t at = 1; at < bytes_; ++at) {
+        places.push_back(std::string(bytes_, '\0'));
+        places.back()[at] = c;
+      }
     }
+    std::ranges::sort(places);
+    return places;
   }
-  return found;
+  const std::string_view digits = kind_ == Kind::hash ? "0123456789abcdef" : "0123456789";
+  for (const char digit : digits) places.push_back(prefix_ + digit);
+  return places;
 }
 
-/// The last record before `end`, the first whose key is not less than all of some prefix.
-lmdb::Cursor before(lmdb::Tree& tree, lmdb::Cursor end) {
-  if (!end.valid()) return tree.last();
-  tree.previous(end);
-  return end;
+std::string KeyForm::text() const {
+  if (kind_ == Kind::hash) return "hashes of " + std::to_string(bytes_) + " digits";
+  if (kind_ == Kind::integer) return "integers of " + std::to_string(bytes_) + " bytes";
+  if (is_plain_number()) return "numbers";
+  std::string text = prefix_.empty() ? "a number" : "'" + shown_key(prefix_) + "' and a number";
+  if (suffix_) text += suffix_->empty() ? ", '_' and a name" : " and '" + shown_key(*suffix_) + "'";
+  return text;
 }
 
-std::vector<KeyGroup> find_groups(lmdb::Tree& tree) {
-  std::vector<KeyGroup> groups;
-  lmdb::Cursor cursor = tree.first();
-  while (cursor.valid()) {
-    const std::string key = key_at(tree, cursor);
-    if (find_metadata_key(key) != nullptr) {
-      tree.next(cursor);
-      continue;
-    }
-    const auto first = numbered_key(key);
-    if (!first || groups.size() == kMostGroups) return {};
-    const std::string prefix(first->prefix);
-    cursor = tree.seek(bytes_of(prefix + ':'));  // ':' comes behind '9'
-    const lmdb::Cursor end = before(tree, cursor);
-    if (!end.valid()) return {};
-    const std::string last_key = key_at(tree, end);
-    const auto last = numbered_key(last_key);
-    if (!last || last->prefix != prefix) return {};
-    groups.push_back({prefix, std::string(first->digits), std::string(last->digits)});
+KeyPatterns::KeyPatterns(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) patterns_.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return groups;
 }
 
-}  // namespace
+bool KeyPatterns::is_pattern(std::string_view text) {
+  return text.find_first_of("*?[") != std::string_view::npos || text.starts_with("0x");
+}
+
+bool KeyPatterns::matches(std::size_t i, std::string_view key) const {
+  constexpr std::size_t kMostKeyBytes = 2048;  // in hexadecimal; LMDB's keys have 511
+  const std::string& pattern = patterns_[i];
+  if (pattern == key) return true;
+  if (!is_pattern(pattern)) return false;
+  const std::string shown = printable_key(key, kMostKeyBytes);
+  if (pattern == shown || ::fnmatch(pattern.c_str(), shown.c_str(), 0) == 0) return true;
+  const bool is_text = key.find('\0') == std::string_view::npos;
+  return is_text && ::fnmatch(pattern.c_str(), std::string(key).c_str(), 0) == 0;
+}
+
+bool KeyPatterns::match(std::string_view key) const {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    if (matches(i, key)) return true;
+  }
+  return false;
+}
 
 std::string shown_key(std::string_view key) { return printable_key(key); }
-
-KeyLook look_at_keys(lmdb::Database& database) {
-  lmdb::Tree& tree = database.tree();
-  KeyLook look{.entries = database.entries()};
-  constexpr unsigned kOtherOrders = lmdb::kTreeReverseKey | lmdb::kTreeIntegerKey;
-  look.bytes_order = (tree.header().flags & kOtherOrders) == 0;
-  if (look.entries == 0) return look;
-  look.first_key = key_at(tree, tree.first());
-  look.last_key = key_at(tree, tree.last());
-  if (!look.bytes_order) return look;
-  look.metadata = find_metadata(tree, look);
-  look.groups = find_groups(tree);
-  return look;
-}
-
-void for_each_key(lmdb::Database& database,
-                  const std::function<bool(std::uint64_t, std::string_view)>& use) {
-  lmdb::Tree& tree = database.tree();
-  lmdb::Cursor cursor = tree.first();
-  std::uint64_t record = 0;
-  for (bool more = cursor.valid(); more; more = tree.next(cursor)) {
-    if (!use(record++, chars_of(tree.node(cursor).key))) return;
-  }
-}
-
-void number_metadata(lmdb::Database& database, std::vector<MetadataRecord>& metadata) {
-  lmdb::Tree& tree = database.tree();
-  const auto is_at = [&](const lmdb::Cursor& cursor, const MetadataRecord& one) {
-    return cursor.valid() && key_at(tree, cursor) == one.key;
-  };
-  std::size_t begin = 0;
-  std::size_t end = metadata.size();
-  for (lmdb::Cursor cursor = tree.first(); begin < end && is_at(cursor, metadata[begin]);
-       tree.next(cursor)) {
-    metadata[begin].record = begin;
-    ++begin;
-  }
-  std::uint64_t record = database.entries();
-  for (lmdb::Cursor cursor = tree.last(); end > begin && is_at(cursor, metadata[end - 1]);
-       tree.previous(cursor)) {
-    metadata[--end].record = --record;
-  }
-  if (begin == end) return;
-  for_each_key(database, [&](std::uint64_t number, std::string_view key) {
-    if (key == metadata[begin].key) metadata[begin++].record = number;
-    return begin < end;
-  });
-}
 
 }  // namespace forebay::convention

@@ -26,6 +26,9 @@ struct MetadataKey {
 std::span<const MetadataKey> metadata_keys();
 /// The entry of metadata_keys() for `key`; null when it is the key of a sample.
 const MetadataKey* find_metadata_key(std::string_view key);
+/// Other keys under which programs count samples, in byte order. Samples may be called so: such a
+/// record counts them where what it says is true, or where its key is unlike all others.
+std::span<const std::string_view> counter_keys();
 
 /// The numbers that `value` may stand for, most likely one first: decimal digits; an integer of 4
 /// or 8 bytes; one that was pickled (protocols 0 to 5) or packed by msgpack. Empty: none of these.
@@ -40,6 +43,53 @@ struct NumberedKey {
 /// Nothing when `key` does not end in digits, or in more than 64 bits hold.
 std::optional<NumberedKey> numbered_key(std::string_view key);
 
+/// A form that the keys of samples share, so that others stand out.
+///
+///   numbers    a prefix, digits, a suffix: "17", "img_0017.jpg"; "00000017_NAME" (Caffe) with any
+///   hashes     hexadecimal digits, 16 at least, of one length
+///   integers   4 or 8 bytes, high byte first, below 2^24 or 2^56
+class KeyForm {
+ public:
+  /// The form of `key`, if it has one.
+  static std::optional<KeyForm> of(std::string_view key);
+  bool has(std::string_view key) const;
+  bool operator==(const KeyForm&) const = default;
+
+  /// Keys are nothing but digits.
+  bool is_plain_number() const { return kind_ == Kind::number && prefix_.empty() && !suffix_; }
+  /// Whether `key` may be that of a sample as well: "val-001" and "cover.jpg" beside "img-001.jpg".
+  bool has_sibling(std::string_view key) const;
+  bool is_hash() const { return kind_ == Kind::hash; }
+  /// Keys behind which keys of this form are likely to lie, one after the other.
+  std::vector<std::string> places() const;
+  /// "numbers", "'img_' and a number".
+  std::string text() const;
+
+ private:
+  enum class Kind : std::uint8_t { number, hash, integer };
+  Kind kind_ = Kind::number;
+  std::size_t bytes_ = 0;  ///< of hashes and integers
+  std::string prefix_;
+  std::optional<std::string> suffix_;  ///< empty: any after '_'; nothing: none
+};
+
+/// What the user says of records: keys, or patterns of them with '*', '?' and '[...]', as
+/// shown_key() shows them, separated by commas.
+class KeyPatterns {
+ public:
+  explicit KeyPatterns(std::string_view text);
+  const std::vector<std::string>& all() const { return patterns_; }
+  bool empty() const { return patterns_.empty(); }
+  /// Whether number `i` names `key`, and whether any does.
+  bool matches(std::size_t i, std::string_view key) const;
+  bool match(std::string_view key) const;
+  /// Whether all keys have to be looked at for it.
+  static bool is_pattern(std::string_view text);
+
+ private:
+  std::vector<std::string> patterns_;
+};
+
 /// "image-" is "image": a prefix as the name of a part. Prefixes of nothing but separators, and
 /// empty ones, have none.
 std::string part_name(std::string_view prefix);
@@ -47,8 +97,23 @@ std::string part_name(std::string_view prefix);
 // A bounded look at the keys of one database: a few look-ups from the root, however many records
 // there are. Values are read of counters only.
 
+/// Which records the user wants, or not.
+struct KeyChoice {
+  std::string leave_out;  ///< KeyPatterns: these are no samples
+  std::string keep;       ///< KeyPatterns: these are, whatever they look like
+  bool guess = true;      ///< records may be no samples by what their keys look like
+  bool grouped = false;   ///< samples have several parts, the user says
+};
+
 /// A record that is no sample.
 struct MetadataRecord {
+  enum class Why : std::uint8_t {
+    known,     ///< by its key
+    unlike,    ///< all other keys share a form
+    database,  ///< a named database
+    asked,     ///< KeyChoice::leave_out
+  };
+  Why why = Why::known;
   std::string key;
   std::vector<std::uint64_t> counts;  ///< what its value may say; empty: no count that is known
   std::uint64_t value_bytes = 0;
@@ -70,11 +135,13 @@ struct KeyLook {
   /// All keys but those of metadata, where the look has met none that is not numbered, and no more
   /// prefixes than a sample has parts; else empty.
   std::vector<KeyGroup> groups;
+  std::string form;         ///< what those share beside which Why::unlike stand out
+  std::vector<bool> used;   ///< which of KeyChoice::leave_out name a record
   bool bytes_order = true;  ///< keys are compared as bytes
 };
 
 /// Throws corrupt, io, changed.
-KeyLook look_at_keys(lmdb::Database& database);
+KeyLook look_at_keys(lmdb::Database& database, const KeyChoice& choice = {});
 
 /// Finds the numbers of `metadata`: at once where they are the first or last records, else by a
 /// walk.

@@ -25,21 +25,23 @@ RecordMap without(const std::vector<MetadataRecord>& metadata, std::uint64_t ent
   return map;
 }
 
-std::string list_of(const std::vector<MetadataRecord>& metadata) {
-  std::string text;
-  for (const MetadataRecord& record : metadata) {
-    text += (text.empty() ? "" : ", ") + record.key;
-    if (!record.counts.empty()) text += fmt::format(" ({})", record.counts[0]);
+/// "; nextid, deleted_ids: unlike the other keys, which are numbers".
+std::string unlike_text(const KeyLook& look) {
+  std::vector<MetadataRecord> unlike;
+  for (const MetadataRecord& record : look.metadata) {
+    if (record.why == MetadataRecord::Why::unlike) unlike.push_back(record);
   }
-  return text;
+  if (unlike.empty()) return {};
+  return fmt::format("; {}: unlike the other keys, which are {}", names_of(unlike), look.form);
 }
 
 Layout lay_out_plain(lmdb::Database& database, KeyLook look, const ConventionOptions& options) {
   Layout layout;
-  // Asked for, it means what it says: every record is a sample.
-  if (options.convention == ConventionName::automatic) layout.metadata = std::move(look.metadata);
-  layout.why = layout.metadata.empty() ? "every record is a sample"
-                                       : "every record is a sample but " + list_of(layout.metadata);
+  layout.why = "every record is a sample";
+  if (!look.metadata.empty()) {
+    layout.why += " but " + names_of(look.metadata) + unlike_text(look);
+  }
+  layout.metadata = std::move(look.metadata);
   if (options.convention == ConventionName::plain) layout.why += ", as asked for";
   if (!layout.metadata.empty()) number_metadata(database, layout.metadata);
   const bool by_number = options.order_by == KeyOrder::number;
@@ -66,6 +68,19 @@ bool has_list(const lmdb::Database& database) {
 
 }  // namespace
 
+std::string names_of(const std::vector<MetadataRecord>& metadata) {
+  constexpr std::size_t kMostNames = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(metadata.size(), kMostNames); ++i) {
+    const MetadataRecord& record = metadata[i];
+    text += (text.empty() ? "" : ", ") + shown_key(record.key);
+    if (record.why == MetadataRecord::Why::database) text += " (a named database)";
+    if (!record.counts.empty()) text += fmt::format(" ({})", record.counts[0]);
+  }
+  const std::size_t more = metadata.size() - std::min(metadata.size(), kMostNames);
+  return more == 0 ? text : fmt::format("{} and {} more", text, more);
+}
+
 void check_counters(const lmdb::Database& database, const std::vector<MetadataRecord>& metadata,
                     std::uint64_t samples) {
   for (const MetadataRecord& record : metadata) {
@@ -74,7 +89,8 @@ void check_counters(const lmdb::Database& database, const std::vector<MetadataRe
     throw Error(ErrorKind::corrupt,
                 fmt::format("record '{}' counts {} samples, but there are {}", record.key,
                             counts[0], samples),
-                "write the database again; or read all records as they are with --convention plain",
+                "write the database again; or say which records are samples with --leave-out and "
+                "--keep-records, or that all are with --convention plain",
                 {.file = database.path(), .key = record.key});
   }
 }
@@ -125,31 +141,37 @@ std::string meta_info_path(const lmdb::Database& database) {
 }
 
 bool is_plain(lmdb::Database& database, const ConventionOptions& options) {
-  if (options.order_by != KeyOrder::key) return false;
-  if (options.convention == ConventionName::plain) return true;
-  if (options.convention != ConventionName::automatic || has_list(database)) return false;
+  if (options.order_by != KeyOrder::key || !options.leave_out.empty()) return false;
+  const bool plain = options.convention == ConventionName::plain;
+  const bool automatic = options.convention == ConventionName::automatic;
+  if (!plain && (!automatic || has_list(database))) return false;
   try {
-    const KeyLook look = look_at_keys(database);
-    return look.metadata.empty() && !looks_grouped(look, false);
+    const KeyLook look = look_at_keys(database, options.choice());
+    return look.metadata.empty() && (plain || !looks_grouped(look, false));
   } catch (const Error&) {
     return true;
   }
 }
 
 Layout lay_out(lmdb::Database& database, const ConventionOptions& options) {
-  KeyLook look = look_at_keys(database);
+  KeyLook look = look_at_keys(database, options.choice());
   const bool automatic = options.convention == ConventionName::automatic;
   const bool by_list = options.convention == ConventionName::meta_info;
   Layout layout;
+  const std::vector<bool> used = look.used;
+  const std::string form = look.form;
   if (by_list || (automatic && has_list(database))) {
-    layout = lay_out_by_list(database, meta_info_path(database));
+    layout = lay_out_by_list(database, meta_info_path(database), look.metadata);
   } else if (options.convention == ConventionName::grouped ||
              (automatic && looks_grouped(look, false))) {
     if (!looks_grouped(look, true)) refuse_groups(database, look);
     layout = lay_out_groups(database, look);
+    layout.why += unlike_text(look);
   } else {
     layout = lay_out_plain(database, std::move(look), options);
   }
+  layout.used = used;
+  layout.form = form;
   for (LayoutPart& part : layout.parts) part.records.finish();
   return layout;
 }

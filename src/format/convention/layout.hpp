@@ -75,6 +75,15 @@ class RecordMap {
 struct ConventionOptions {
   ConventionName convention = ConventionName::automatic;
   KeyOrder order_by = KeyOrder::key;
+  std::string leave_out = {};  ///< KeyPatterns: these records are no samples
+  std::string keep = {};       ///< KeyPatterns: these are, whatever they look like
+
+  KeyChoice choice() const {
+    return {.leave_out = leave_out,
+            .keep = keep,
+            .guess = convention != ConventionName::plain,
+            .grouped = convention == ConventionName::grouped};
+  }
 };
 
 /// One part of every sample of a database.
@@ -89,6 +98,8 @@ struct Layout {
   std::string why;                ///< what it was told by
   std::vector<LayoutPart> parts;  ///< all with as many samples
   std::vector<MetadataRecord> metadata;
+  std::string form;        ///< KeyLook::form
+  std::vector<bool> used;  ///< KeyLook::used
 
   std::uint64_t samples() const { return parts[0].records.samples(); }
 };
@@ -106,6 +117,8 @@ bool is_plain(lmdb::Database& database, const ConventionOptions& options);
 
 /// Whether the look says that samples have several parts. `asked`: the user says so.
 bool looks_grouped(const KeyLook& look, bool asked);
+/// Whether parts of samples are often called like this prefix.
+bool is_usual_part(const std::string& prefix);
 /// Throws corrupt naming a missing partner.
 Layout lay_out_groups(lmdb::Database& database, const KeyLook& look);
 /// The order of numbers in the keys, metadata left out. Throws usage naming a key without one.
@@ -113,9 +126,12 @@ RecordMap order_by_number(lmdb::Database& database, const std::vector<MetadataRe
 
 /// The list beside the data file, whether it exists or not; empty where there can be none.
 std::string meta_info_path(const lmdb::Database& database);
-/// As the list at `path` says.
-Layout lay_out_by_list(lmdb::Database& database, const std::string& path);
+/// As the list at `path` says, which names no record of `metadata` that is none of its own.
+Layout lay_out_by_list(lmdb::Database& database, const std::string& path,
+                       const std::vector<MetadataRecord>& metadata);
 
+/// "length (10), nextid": all records that are no samples; of many, the first.
+std::string names_of(const std::vector<MetadataRecord>& metadata);
 /// Throws corrupt when a counter contradicts `samples`.
 void check_counters(const lmdb::Database& database, const std::vector<MetadataRecord>& metadata,
                     std::uint64_t samples);

@@ -158,19 +158,29 @@ class Matching {
     whole_names_ = !has_key(database, lines_[0].stem()) && has_key(database, lines_[0].name);
   }
 
-  RecordMap records() {
+  /// Of `metadata`, those that the list does not name are no samples, and left in it.
+  RecordMap records(std::vector<MetadataRecord>& metadata) {
     std::vector<std::size_t> by_key(lines_.size());
     std::iota(by_key.begin(), by_key.end(), std::size_t{0});
     std::ranges::sort(by_key, {}, [this](std::size_t line) { return key(line); });
     std::vector<std::uint64_t> record_of(lines_.size());
     std::size_t next = 0;
+    std::vector<MetadataRecord> left_out;
     for_each_key(database_, [&](std::uint64_t record, std::string_view found) {
+      const bool named = next < by_key.size() && key(by_key[next]) == found;
+      const auto known = std::ranges::find(metadata, found, &MetadataRecord::key);
+      if (!named && known != metadata.end()) {
+        left_out.push_back(*known);
+        left_out.back().record = record;
+        return true;
+      }
       if (next < by_key.size() && key(by_key[next]) < found) missing(by_key[next]);
       if (next == by_key.size() || key(by_key[next]) != found) unlisted(found);
       record_of[by_key[next++]] = record;
       return true;
     });
     if (next < by_key.size()) missing(by_key[next]);
+    metadata = std::move(left_out);
     RecordMap map;
     for (const std::uint64_t record : record_of) map.add(record);
     return map;
@@ -236,7 +246,8 @@ class Matching {
 
 }  // namespace
 
-Layout lay_out_by_list(lmdb::Database& database, const std::string& path) {
+Layout lay_out_by_list(lmdb::Database& database, const std::string& path,
+                       const std::vector<MetadataRecord>& metadata) {
   if (path.empty()) {
     throw Error(ErrorKind::usage, "a meta_info.txt lies in the directory of a database",
                 "use --convention auto", {.file = database.path()});
@@ -244,9 +255,11 @@ Layout lay_out_by_list(lmdb::Database& database, const std::string& path) {
   Matching matching(database, path);
   Layout layout;
   layout.convention = ConventionName::meta_info;
-  layout.parts.push_back({.name = {}, .prefix = {}, .records = matching.records()});
+  layout.metadata = metadata;
+  layout.parts.push_back({.name = {}, .prefix = {}, .records = matching.records(layout.metadata)});
   matching.check_shapes();
   layout.why = fmt::format("{} lists {} records", path, matching.size());
+  if (!layout.metadata.empty()) layout.why += ", all but " + names_of(layout.metadata);
   return layout;
 }
 

@@ -25,12 +25,15 @@ lmdb::LmdbSetOptions set_options(const FormatOptions& options) {
 }
 
 ConventionOptions convention_of(const FormatOptions& options) {
-  return {.convention = options.convention, .order_by = options.order_by};
+  return {.convention = options.convention,
+          .order_by = options.order_by,
+          .leave_out = options.leave_out,
+          .keep = options.keep_records};
 }
 
 bool holds_no_samples(lmdb::Database& database) {
   return database.entries() == 0 ||
-         (database.name().empty() && !database.named_databases().empty());
+         (database.name().empty() && database.named_databases().size() == database.entries());
 }
 
 /// The only database that `text` names, where every record of it is a sample; else nothing.

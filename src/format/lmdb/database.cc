@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "format/lmdb/inspect.hpp"
 #include "format/lmdb/reader_slot.hpp"
 
 namespace forebay::lmdb {
@@ -77,6 +78,29 @@ TreeHeader find_named(Tree& main, const Snapshot& snapshot, const std::string& n
                 {.file = file, .offset = cursor.leaf().page * snapshot.page_size()});
   }
   return header;
+}
+
+/// Pages that are not there may only be free ones, which a writer has never written.
+void refuse_cut_file(PageReader& pages) {
+  const Snapshot& snapshot = pages.snapshot();
+  const std::uint64_t there = snapshot.file_pages();
+  const std::uint64_t counted = snapshot.meta().last_page + 1;
+  if (there >= counted) return;
+  std::uint64_t free = 0;
+  try {
+    visit_free_list(pages, [&](const FreePages& list) {
+      for (std::uint64_t i = 0; i < list.count(); ++i) free += list[i] >= there ? 1U : 0U;
+    });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt) throw;
+  }
+  if (free >= counted - there) return;
+  const std::uint64_t bytes = snapshot.file().size();
+  throw Error(ErrorKind::corrupt,
+              fmt::format("the file was cut short: it has {} bytes, and its meta page counts {} "
+                          "pages of {}, which are {} bytes",
+                          bytes, counted, snapshot.page_size(), counted * snapshot.page_size()),
+              "restore the file from a copy", {.file = snapshot.file().path(), .offset = bytes});
 }
 
 /// A mapping covers the size at open; a writer may have made the file longer since.
@@ -152,6 +176,7 @@ Database Database::open(std::shared_ptr<const Snapshot> snapshot, const std::str
                         bool allow_named) {
   const std::string& file = snapshot->file().path();
   auto pages = std::make_unique<PageReader>(snapshot);
+  refuse_cut_file(*pages);
   TreeHeader header = snapshot->meta().main_tree;
   Tree main(*pages, header);
   if (!name.empty()) {
@@ -162,6 +187,18 @@ Database Database::open(std::shared_ptr<const Snapshot> snapshot, const std::str
   }
   refuse_duplicates(header, file);
   return Database(std::move(snapshot), std::move(pages), header, name);
+}
+
+bool Database::may_hold_databases() {
+  constexpr std::uint64_t kFewLeaves = 4;
+  const Meta& meta = snapshot_->meta();
+  if (!name_.empty() || meta.main_tree.empty()) return false;
+  if (meta.main_tree.leaf_pages <= kFewLeaves) return true;
+  std::uint64_t known = kFirstTreePage + meta.main_tree.pages() + meta.free_tree.pages();
+  if (known <= meta.last_page) {
+    visit_free_list(*pages_, [&](const FreePages& free) { known += free.count(); });
+  }
+  return known <= meta.last_page;
 }
 
 std::vector<std::string> Database::named_databases() {

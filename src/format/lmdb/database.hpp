@@ -51,6 +51,9 @@ class Database {
   /// Of leaves and overflow runs.
   std::uint64_t stored_bytes() const;
 
+  /// Whether named databases may lie among the records of this one. Where not, the main tree and
+  /// the free list have all pages of the file, and there are too many leaves to look at.
+  bool may_hold_databases();
   /// Names of the named databases, in key order. Walks the whole main tree.
   std::vector<std::string> named_databases();
 

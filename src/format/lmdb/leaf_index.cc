@@ -131,7 +131,7 @@ void LeafIndex::refuse_nested(const LeafPosition& at, std::uint64_t sample,
                               const Node& node) const {
   throw Error(ErrorKind::unsupported,
               "the record is a named database (or a set of duplicates) among plain records",
-              "open it as path#name",
+              "open it as path#name, or name it in --leave-out",
               {.file = store_.facts().file,
                .offset = at.page * store_.facts().page_size,
                .sample = sample,

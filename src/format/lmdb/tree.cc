@@ -248,7 +248,7 @@ Entry Tree::entry(const Cursor& cursor) {
   if ((node.flags & (kNodeTree | kNodeDuplicates)) != 0) {
     throw Error(ErrorKind::unsupported,
                 "the record is a named database (or a set of duplicates) among plain records",
-                "open it as path#name",
+                "open it as path#name, or name it in --leave-out",
                 {.file = pages_->snapshot().file().path(),
                  .offset = cursor.leaf().page * pages_->page_size(),
                  .sample = {},

@@ -309,7 +309,7 @@ TEST(Convention, UnpaddedNumbersAreOrderedAsAskedFor) {
   const auto set = open(path, ConventionName::automatic, KeyOrder::number);
   EXPECT_EQ(first_parts(*set), by_number);
   EXPECT_FALSE(set->convention().parts()[0].records.is_plain(set->facts().entries));
-  write_records(path, {{"name", ""}});
+  write_records(path, {{"1name", ""}});
   EXPECT_THAT(refusal(path, ConventionName::automatic, KeyOrder::number).what(), HasSubstr("name"));
 }
 
@@ -419,7 +419,7 @@ TEST(Databases, BesideEachOtherTheyAreOneSampleAKey) {
   for (const auto& sample : keys_of(*set)) EXPECT_EQ(sample[0], sample[1]);
   EXPECT_LT(set->counters().pages_visited, 40U) << "of two databases: ends and counts say it";
 
-  write_records(folder.file("gt"), {{"only", ""}});
+  write_records(folder.file("gt"), {{"only1", ""}});
   EXPECT_THAT(refusal(text).what(), AllOf(HasSubstr("only"), HasSubstr("'lq'")));
   write_records(folder.file("lq"), {{"im0007b", ""}});
   EXPECT_THAT(refusal(text).what(), AllOf(HasSubstr("im0007b"), HasSubstr("'gt'")));
