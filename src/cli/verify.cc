@@ -103,6 +103,9 @@ class Verification {
   void check_samples(Progress& progress);
   void check(std::uint64_t first, std::uint64_t count);
   void decode(std::size_t position, std::uint64_t sample);
+  void look_at_value(std::span<const std::byte> value, std::uint64_t sample,
+                     const std::string& key);
+  std::vector<std::string> notes() const;
   void note(std::uint64_t sample, const Error& error);
   std::string checked() const;
 
@@ -114,6 +117,8 @@ class Verification {
   std::optional<PagesReport> pages_;
   std::uint64_t fault_count_ = 0;
   std::vector<Fault> faults_;  ///< the first ones
+  std::uint64_t empty_ = 0;    ///< values of nothing, of those that may be anything
+  std::string first_empty_;
   double seconds_ = 0;
 };
 
@@ -129,7 +134,7 @@ void Verification::run() {
 void Verification::check_pages(Progress& progress) {
   pages_ = data_->check_pages(max_faults_, [&](const Record& record) {
     progress.update(record.sample);
-    (*decoder_)(record.value);
+    look_at_value(record.value, record.sample, printable_key(chars_of(record.key)));
   });
   if (!pages_) return;
   fault_count_ = pages_->fault_count;
@@ -181,11 +186,31 @@ void Verification::decode(std::size_t position, std::uint64_t sample) {
   try {
     key = printable_key(chars_of(reader_.key(position)));
     const auto value = reader_.value(position);
-    if (decoder_) (*decoder_)(value);
+    if (decoder_) look_at_value(value, sample, key);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::unsupported) throw;
     note(sample, error.within({.key = key}));
   }
+}
+
+/// Nothing may be what a value says, so it is no fault where values may be anything.
+void Verification::look_at_value(std::span<const std::byte> value, std::uint64_t sample,
+                                 const std::string& key) {
+  (*decoder_)(value);
+  const bool anything = codec() != nullptr && codec()->name() == "bytes";
+  if (!value.empty() || !anything) return;
+  if (empty_++ == 0) first_empty_ = fmt::format("sample {} (key {})", sample, key);
+}
+
+std::vector<std::string> Verification::notes() const {
+  std::vector<std::string> notes = facts().notes;
+  if (pages_) notes.insert(notes.end(), pages_->notes.begin(), pages_->notes.end());
+  if (empty_ > 0) {
+    notes.push_back(fmt::format("{} empty: {}",
+                                empty_ == 1 ? "1 value is" : human_count(empty_) + " values are",
+                                empty_ == 1 ? first_empty_ : first_empty_ + " is the first"));
+  }
+  return notes;
 }
 
 void Verification::note(std::uint64_t sample, const Error& error) {
@@ -218,7 +243,7 @@ Json Verification::json() const {
   json["fault_count"] = fault_count_;
   json["faults"] = Json::array();
   for (const Fault& fault : faults_) json["faults"].push_back(fault.json);
-  if (!facts().notes.empty()) json["notes"] = facts().notes;
+  if (const auto all = notes(); !all.empty()) json["notes"] = all;
   if (!pages_ || on_pages()) json["seconds"] = seconds_;
   return json;
 }
@@ -235,7 +260,7 @@ std::string Verification::checked() const {
 }
 
 void Verification::print() const {
-  for (const std::string& note : facts().notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : notes()) fmt::print("note: {}\n", note);
   for (const Fault& fault : faults_) fmt::print("{}\n", fault.text);
   if (fault_count_ > faults_.size()) {
     fmt::print("and {} more: see --max-faults\n", human_count(fault_count_ - faults_.size()));

@@ -239,7 +239,8 @@ struct PagesReport {
   std::uint64_t free_pages = 0;
   std::uint64_t unreferenced_pages = 0;  ///< not in use and not free; wasted, but no fault
   std::uint64_t fault_count = 0;
-  std::vector<PageFault> faults;  ///< the first ones
+  std::vector<PageFault> faults;        ///< the first ones
+  std::vector<std::string> notes = {};  ///< what was not checked; no faults
 
   bool sound() const { return fault_count == 0; }
 };

@@ -1,11 +1,15 @@
 // What "mem://..." names: bytes that this process was given, and files that are read into memory
-// whole.
+// whole, but for the holes of sparse ones.
 //
 // The names belong to the process, because a path is all that a data set is named by. A file is
 // shared by all that have it open (ranks as threads among them), as long as it stays the same on
 // its file system: then it is read once.
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -16,6 +20,8 @@
 
 #include "core/copy_values.hpp"
 #include "core/memory_limit.hpp"
+#include "core/mix.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "storage/file_error.hpp"
 #include "storage/pread_file.hpp"
@@ -23,7 +29,39 @@
 namespace forebay {
 namespace {
 
-using MemoryBytes = std::shared_ptr<const std::vector<std::byte>>;
+/// Memory of zeros, of which only what is written takes any: files may have holes that are larger
+/// than the memory of a machine.
+class Memory : private NonCopyable {
+ public:
+  explicit Memory(std::uint64_t size) : size_(size) {
+    if (size == 0) return;
+    address_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address_ != MAP_FAILED) return;
+    throw Error(ErrorKind::usage, fmt::format("there is no room for {} bytes in memory", size),
+                "leave out the 'mem://', or raise 'ulimit -v'");
+  }
+  ~Memory() {
+    if (size_ > 0) ::munmap(address_, size_);
+  }
+  std::span<std::byte> bytes() { return {static_cast<std::byte*>(address_), size_}; }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(address_), size_};
+  }
+
+  /// A stretch that is no hole.
+  struct Data {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
+  std::vector<Data> data;  ///< where the bytes are that are not all zero
+
+ private:
+  std::uint64_t size_;
+  void* address_ = nullptr;
+};
+
+using MemoryBytes = std::shared_ptr<const Memory>;
 
 /// Bytes in memory as a File.
 class MemoryFile final : public File {
@@ -31,8 +69,8 @@ class MemoryFile final : public File {
   MemoryFile(std::string name, MemoryBytes bytes);
 
   const std::string& path() const override { return name_; }
-  std::uint64_t size() const override { return bytes_->size(); }
-  std::span<const std::byte> map() const override { return *bytes_; }
+  std::uint64_t size() const override { return bytes_->bytes().size(); }
+  std::span<const std::byte> map() const override { return bytes_->bytes(); }
   void check() const override {}
   FileCounters counters() const override { return {}; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
@@ -51,26 +89,30 @@ MemoryFile::MemoryFile(std::string name, MemoryBytes bytes)
     : name_(std::move(name)), bytes_(std::move(bytes)) {}
 
 void MemoryFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  if (out.size() > bytes_->size() || offset > bytes_->size() - out.size()) {
-    throw end_of_file_error(name_, offset, out.size(), bytes_->size());
+  if (out.size() > size() || offset > size() - out.size()) {
+    throw end_of_file_error(name_, offset, out.size(), size());
   }
-  copy_values(std::span(*bytes_).subspan(offset, out.size()), out);
+  copy_values(map().subspan(offset, out.size()), out);
 }
 
 FileFingerprint MemoryFile::fingerprint() const {
   std::call_once(hashed_, [this] {
-    const std::string_view text(reinterpret_cast<const char*>(bytes_->data()), bytes_->size());
-    hash_ = std::hash<std::string_view>{}(text);
+    for (const Memory::Data& data : bytes_->data) {
+      const auto bytes = map().subspan(data.offset, data.length);
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      const std::uint64_t hash = std::hash<std::string_view>{}(text);
+      hash_ = hash_ == 0 ? hash : mix(hash_ ^ hash ^ data.offset);
+    }
   });
   FileFingerprint fingerprint;
-  fingerprint.size = bytes_->size();
+  fingerprint.size = size();
   fingerprint.inode = hash_;
   return fingerprint;
 }
 
 struct LoadedFile {
   FileFingerprint fingerprint;
-  std::weak_ptr<const std::vector<std::byte>> bytes;
+  std::weak_ptr<const Memory> bytes;
 };
 
 struct MemoryNames {
@@ -87,18 +129,46 @@ MemoryNames& memory_names() {
 
 bool is_path(const std::string& rest) { return rest.starts_with('/'); }
 
-MemoryBytes load(const PreadFile& file) {
+/// Where `file` is not a hole, as far as its file system tells.
+std::vector<Memory::Data> data_of(const PreadFile& file) {
   const std::uint64_t size = file.size();
+  std::vector<Memory::Data> data;
+  for (std::uint64_t at = 0; at < size;) {
+    const off_t begin = ::lseek(file.descriptor(), static_cast<off_t>(at), SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) break;  // nothing but a hole
+    const off_t end = begin < 0 ? begin : ::lseek(file.descriptor(), begin, SEEK_HOLE);
+    if (end <= begin) return {{.offset = 0, .length = size}};
+    const std::uint64_t until = std::min(size, static_cast<std::uint64_t>(end));
+    data.push_back({static_cast<std::uint64_t>(begin), until - static_cast<std::uint64_t>(begin)});
+    at = until;
+  }
+  return data;
+}
+
+MemoryBytes load(const PreadFile& file) {
+  const std::vector<Memory::Data> data = data_of(file);
+  std::uint64_t used = 0;
+  for (const Memory::Data& one : data) used += one.length;
   const MemoryLimit limit = memory_limit();
-  if (size > limit.limit_bytes) {
+  if (used > limit.limit_bytes) {
     throw Error(ErrorKind::usage,
-                fmt::format("{} bytes do not fit into the memory of this node: {} bytes ({})", size,
+                fmt::format("{} bytes do not fit into the memory of this node: {} bytes ({})", used,
                             limit.limit_bytes, limit.source),
                 "leave out the 'mem://'", {.file = file.path()});
   }
-  auto bytes = std::make_shared<std::vector<std::byte>>(size);
-  file.read(0, *bytes);
-  return bytes;
+  auto memory = std::make_shared<Memory>(file.size());
+  for (const Memory::Data& one : data) {
+    file.read(one.offset, memory->bytes().subspan(one.offset, one.length));
+  }
+  memory->data = data;
+  return memory;
+}
+
+MemoryBytes copy_of(std::span<const std::byte> bytes) {
+  auto memory = std::make_shared<Memory>(bytes.size());
+  copy_values(bytes, memory->bytes());
+  memory->data = {{.offset = 0, .length = bytes.size()}};
+  return memory;
 }
 
 /// Under the lock also while it reads: whoever wants the same file waits for it.
@@ -142,8 +212,7 @@ bool memory_has(const std::string& rest) {
 }  // namespace
 
 std::shared_ptr<const File> memory_file(std::string name, std::span<const std::byte> bytes) {
-  return std::make_shared<MemoryFile>(
-      std::move(name), std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end()));
+  return std::make_shared<MemoryFile>(std::move(name), copy_of(bytes));
 }
 
 Storage memory_storage() {
@@ -159,7 +228,7 @@ void keep_in_memory(const std::string& name, std::span<const std::byte> bytes) {
     throw Error(ErrorKind::usage, fmt::format("'{}' is no name for bytes in memory", name),
                 "choose one that does not begin with '/'");
   }
-  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  auto copy = copy_of(bytes);
   MemoryNames& names = memory_names();
   const std::lock_guard lock(names.mutex);
   names.given[name] = std::move(copy);

@@ -418,6 +418,16 @@ class Places(ProvenanceCase):
                 self.read_right(path, env=variables)
                 self.read_right(path, ranks=2, env=variables)
 
+    def test_a_second_data_set_of_the_same_shape_replaces_the_first(self):
+        for strategy in USES_PROVENANCE:
+            one = self.database(uniform(400))
+            two = self.database([(b"%08d" % (3 * i), b"?" * 3000) for i in range(400)])
+            self.read_right(one)
+            for dataset in (two, one):
+                self.read_right(dataset, strategy=strategy, warnings=1)
+                self.read_right(dataset, strategy=strategy)
+            self.assertEqual(len(self.cached()), 1)
+
     def test_a_damaged_cache_entry_is_replaced(self):
         path = self.database(varying(300))
         self.read_right(path)

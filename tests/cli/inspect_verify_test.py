@@ -358,6 +358,73 @@ class Refused(CommandTest):
         environment.close()
         self.refuse(self.path("set"))
 
+    def test_many_duplicates_are_no_damage(self):
+        for name in (None, "many"):
+            path = self.path(f"of-{name}")
+            environment = liblmdb.Environment(path)
+            if name:
+                with environment.transaction() as transaction:
+                    transaction.put(b"one", b"sample")
+            with environment.transaction(name=name, flags=liblmdb.CREATE | 0x04) as transaction:
+                for i in range(30000):
+                    transaction.put(b"key %d" % (i % 2), b"%020d" % i)
+            environment.close()
+            dataset = path if name is None else path + "#many"
+            self.assertNotIn("damaged", self.fail("inspect", dataset, naming=["MDB_DUPSORT"]))
+        report = self.succeed_json("verify", path)
+        self.assertEqual((report["sound"], report["records"]), (True, 1))
+        self.assertIn("MDB_DUPSORT", report["notes"][-1])
+        pages = self.succeed_json("inspect", path)
+        self.assertEqual((pages["samples"], pages["pages"]["unaccounted"]), (1, 0))
+
+    def test_a_file_short_of_a_page_is_refused_at_open(self):
+        path = self.path("set")
+        write_records(path, datums(1000))
+        data = os.path.join(path, "data.mdb")
+        size = os.path.getsize(data)
+        for short in (4096, 1, 8192):
+            os.truncate(data, size - short)
+            self.refuse(path, str(size - short), str(size), "cut short")
+            for strategy in ("auto", "lmdb", "lmm", "lmm-dio-prov"):
+                self.fail("samples", path, "--batch", 10, "--strategy", strategy,
+                          naming=[str(size - short), str(size)])
+
+    def test_free_pages_at_the_end_need_not_be_there(self):
+        path = self.path("set")
+        write_records(path, datums(20))
+        expected = self.succeed("samples", path, "--batch", 1)
+        write_records(path, [(b"large", bytes(400000))])
+        environment = liblmdb.Environment(path)
+        with environment.transaction() as transaction:
+            transaction.delete(b"large")
+        for _ in range(6):  # until nothing of use is behind what was freed
+            with environment.transaction() as transaction:
+                transaction.put(b"00000000", datums(1)[0][1])
+        environment.close()
+        data = os.path.join(path, "data.mdb")
+        os.truncate(data, os.path.getsize(data) - 4096)
+        self.assertEqual(self.succeed("samples", path, "--batch", 1), expected)
+        self.assertEqual(self.succeed_json("verify", path)["sound"], True)
+
+    def test_empty_values_are_told_wherever_they_are(self):
+        for name, order in (("first", (b"", b"x", b"")), ("last", (b"x", b"y", b""))):
+            write_records(self.path(name), [(b"k%d" % i, value) for i, value in enumerate(order)])
+            report = self.succeed_json("verify", self.path(name))
+            number = order.index(b"")
+            self.assertEqual(report["sound"], True)
+            self.assertEqual(len(report["notes"]), 1)
+            self.assertIn(f"sample {number} (key k{number})", report["notes"][0])
+            self.assertIn("empty", self.succeed("verify", self.path(name)))
+
+    def test_of_a_sparse_file_only_what_is_used_is_taken(self):
+        path = self.path("set")
+        write_records(path, datums(50))
+        expected = self.succeed("samples", path, "--batch", 1)
+        os.truncate(os.path.join(path, "data.mdb"), 1 << 40)
+        for url in (path, "mem://" + path):
+            self.assertEqual(self.succeed("samples", url, "--batch", 1), expected)
+            self.assertEqual(self.succeed_json("verify", url)["sound"], True)
+
     def test_unknown_named_database(self):
         write_records(self.path("set"), datums(3))
         self.refuse(self.path("set") + "#other", "other")

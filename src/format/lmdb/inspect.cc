@@ -95,7 +95,11 @@ void count_pages(Database& database, DatabaseReport& report) {
   const PageSummary& pages = report.pages;
   const std::uint64_t in_use = pages.meta + pages.branch + pages.leaf + pages.overflow;
   const std::uint64_t all = meta.last_page + 1;
-  report.pages.unaccounted = all - std::min(all, in_use + pages.free);
+  // Duplicates may have trees of their own, which only their records tell.
+  const bool duplicates = std::ranges::any_of(report.named, [](const NamedDatabase& named) {
+    return (named.header.flags & kTreeDuplicates) != 0;
+  });
+  report.pages.unaccounted = duplicates ? 0 : all - std::min(all, in_use + pages.free);
   report.used_bytes = in_use * report.page_size;
   report.file_bytes = database.snapshot().file().size();
 }

@@ -146,6 +146,7 @@ void LmdbSet::locate(Peers& peers, BulkReader& reader) {
 void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
   LocateOptions how = options_.locate;
   how.trust_sidecars = how.trust_sidecars && !given_up_;
+  how.was_wrong = given_up_;
   FoundLeaves leaves = find_leaves(database_, reader, how, peers);
   std::uint64_t bytes = 0;
   auto index = std::make_shared<LockedIndex>();

@@ -28,6 +28,7 @@ namespace forebay::lmdb {
 struct LocateOptions {
   bool trust_sidecars = true;  ///< one may tell where the leaves are
   bool may_cache = false;      ///< whether what a scan has found is kept in the user's cache
+  bool was_wrong = false;      ///< so is what replaces an entry there, in any case
   std::chrono::milliseconds patience{};  ///< with peers
   /// Calls what reads without a deadline of its own, in whatever way ends that in time: it owns all
   /// that it uses. Empty: just calls it.

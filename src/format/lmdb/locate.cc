@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "core/log.hpp"
@@ -116,6 +117,13 @@ void keep_in_cache(LeafProducer& leaves, const TreeFacts& facts) {
   }
 }
 
+/// Of another data set of the same shape, where the entry was wrong: it would mislead every run.
+bool has_entry(const TreeFacts& facts) {
+  const auto path = user_cache_path(facts.fingerprint);
+  std::error_code ignored;
+  return path && std::filesystem::exists(*path, ignored);
+}
+
 }  // namespace
 
 FoundLeaves find_leaves(const std::shared_ptr<Database>& database, BulkReader& reader,
@@ -135,7 +143,8 @@ FoundLeaves find_leaves(const std::shared_ptr<Database>& database, BulkReader& r
     }
   }
   FoundLeaves leaves = leaves_from_scan(search);
-  if (options.may_cache && peers.rank() == 0) keep_in_cache(*leaves.producer, search.facts);
+  const bool keeps = options.may_cache || (options.was_wrong && has_entry(search.facts));
+  if (keeps && peers.rank() == 0) keep_in_cache(*leaves.producer, search.facts);
   return leaves;
 }
 
