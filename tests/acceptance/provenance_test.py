@@ -252,7 +252,7 @@ class Distrust(ProvenanceCase):
     def test_the_database_has_changed_since(self):
         path = self.database(uniform(400))
         self.make(path)
-        liblmdb.write(path, [(b"zz", b"one more")])
+        liblmdb.write(path, [(b"00000400", b"one more")])
         self.distrust(path)
         self.distrust(path, ranks=3)
         self.assertEqual(self.command("provenance", path, "--check").code, 1)

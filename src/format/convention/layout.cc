@@ -146,6 +146,8 @@ bool is_plain(lmdb::Database& database, const ConventionOptions& options) {
   const bool automatic = options.convention == ConventionName::automatic;
   if (!plain && (!automatic || has_list(database))) return false;
   try {
+    // Then no key decides, and none is read.
+    if (plain && !database.may_hold_databases()) return true;
     const KeyLook look = look_at_keys(database, options.choice());
     return look.metadata.empty() && (plain || !looks_grouped(look, false));
   } catch (const Error&) {
