@@ -92,6 +92,7 @@ class FileReader {
   FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices);
   FileContent read_by_choice(std::span<const FieldChoice> choices);
   bool are_samples(const NamedSamples& found, std::span<const std::string> names);
+  bool has_one_type(const NamedSamples& found);
   void require_whole(const NamedSamples& samples) const;
   std::optional<std::uint64_t> rows_of(const std::string& stored);
   [[noreturn]] void refuse_unclear(const NamedSamples& found) const;
@@ -189,6 +190,20 @@ void FileReader::refuse_unclear(const NamedSamples& found) const {
       {.file = path()});
 }
 
+/// Whether the data sets of all samples have the same type, as columns need not.
+bool FileReader::has_one_type(const NamedSamples& found) {
+  for (std::size_t p = 0; p < found.patterns.size(); ++p) {
+    const Id first = open(main_, found.at(p, 0));
+    const Id wanted(H5Dget_type(first.get()), H5Tclose);
+    for (std::size_t s = 1; s < found.keys.size(); ++s) {
+      const Id other = open(main_, found.at(p, s));
+      const Id type(H5Dget_type(other.get()), H5Tclose);
+      if (H5Tequal(wanted.get(), type.get()) <= 0) return false;
+    }
+  }
+  return true;
+}
+
 /// Whether what names suggest is so, by the shapes: never where each row may be a sample as well.
 bool FileReader::are_samples(const NamedSamples& found, std::span<const std::string> names) {
   if (!found.lacking.empty()) {
@@ -215,6 +230,7 @@ bool FileReader::are_samples(const NamedSamples& found, std::span<const std::str
     if (!tables || found.patterns.size() == 1 || !found.in_groups()) return true;
     refuse_unclear(found);
   }
+  if (!has_one_type(found)) return false;
   std::size_t fitting = 0;  // others that have as many rows
   for (const std::string& name : found.others) {
     if (rows_of(name) == rows) ++fitting;
