@@ -16,7 +16,12 @@ if [ ! -x "$python" ]; then
   "$python" -m pip install --quiet --disable-pip-version-check --only-binary :all: nanobind==3.1.0
 fi
 # Its tests, fuzz targets and ways to compile are whoever's who has configured the folder before.
-configure asan -DFOREBAY_PYTHON=ON -DFOREBAY_TENSORFLOW=OFF -DPython_EXECUTABLE="$python"
+options=(-DFOREBAY_PYTHON=ON -DFOREBAY_TENSORFLOW=OFF -DPython_EXECUTABLE="$python")
+if [ -e build/asan/CMakeCache.txt ]; then
+  cmake -S . -B build/asan "${options[@]}" >/dev/null  # the preset would set other flags: all anew
+else
+  configure asan "${options[@]}"
+fi
 build asan "${targets[@]}"
 
 # The command has the library of the sanitizer in itself, and must not meet another.
