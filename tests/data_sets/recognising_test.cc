@@ -8,6 +8,7 @@
 #include "forebay/storage.hpp"
 #include "format/registry.hpp"
 #include "tests/data_sets/made_sets.hpp"
+#include "tests/support/unmapped_file.hpp"
 
 namespace forebay {
 namespace {
@@ -15,23 +16,14 @@ namespace {
 /// The furthest offset that was read.
 std::atomic<std::uint64_t> furthest = 0;
 
-class Watched final : public File {
+class Watched final : public test::UnmappedFile {
  public:
-  explicit Watched(std::shared_ptr<const File> stored) : stored_(std::move(stored)) {}
+  using UnmappedFile::UnmappedFile;
 
-  const std::string& path() const override { return stored_->path(); }
-  std::uint64_t size() const override { return stored_->size(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     furthest = std::max(furthest.load(), offset);
-    stored_->read(offset, out);
+    UnmappedFile::read(offset, out);
   }
-  std::span<const std::byte> map() const override { return {}; }
-  void check() const override {}
-  FileFingerprint fingerprint() const override { return stored_->fingerprint(); }
-  FileCounters counters() const override { return stored_->counters(); }
-
- private:
-  std::shared_ptr<const File> stored_;
 };
 
 TEST(Recognising, LooksNoFurtherThanTheFirstBytesThatTell) {

@@ -8,7 +8,7 @@
 
 namespace forebay::test {
 
-class UnmappedFile final : public File {
+class UnmappedFile : public File {
  public:
   explicit UnmappedFile(std::shared_ptr<const File> file) : file_(std::move(file)) {}
 
