@@ -30,11 +30,6 @@ enum Compression : std::uint32_t { kPlain = 0, kRuns8 = 1, kRuns4 = 2, kMasks = 
               "replace the image");
 }
 
-[[noreturn]] void throw_unsupported(const std::string& what) {
-  throw Error(ErrorKind::unsupported, fmt::format("BMP images {} are not read", what),
-              "convert them to PNG, or leave the values as they are, with --codec bytes");
-}
-
 struct Header {
   std::uint32_t width = 0, height = 0, bits = 0;
   bool downwards = false;  ///< the first row first
@@ -114,7 +109,8 @@ class PaletteBmp final : public PaletteReader {
     width_ = header.width;
     const bool runs8 = header.compression == kRuns8 && header.bits == 8;
     const bool runs4 = header.compression == kRuns4 && header.bits == 4;
-    if (header.compression != kPlain && !runs8 && !runs4) throw_unsupported("of this compression");
+    if (header.compression != kPlain && !runs8 && !runs4)
+      throw_unread("BMP images of this compression");
     palette_.size = header.colors;
     for (std::size_t i = 0; i < header.colors; ++i) {
       const std::size_t at = header.palette + i * header.color_bytes;
@@ -132,14 +128,8 @@ class PaletteBmp final : public PaletteReader {
   void read_indices(std::span<std::byte> numbers) override {
     if (header_.compression != kPlain) return read_runs(numbers);
     const Bytes rows = rows_of(file_, header_);
-    const std::size_t in_byte = 8 / header_.bits, mask = (1U << header_.bits) - 1;
     for (std::size_t y = 0; y < height_; ++y) {
-      const std::byte* in = row_of(rows, header_, y);
-      for (std::size_t x = 0; x < width_; ++x) {
-        const std::size_t shift = (in_byte - 1 - x % in_byte) * header_.bits;
-        const std::size_t number = std::to_integer<std::size_t>(in[x / in_byte]) >> shift & mask;
-        numbers[y * width_ + x] = static_cast<std::byte>(number);
-      }
+      unpack_numbers(row_of(rows, header_, y), header_.bits, numbers.subspan(y * width_, width_));
     }
   }
 
@@ -192,7 +182,7 @@ class ColorBmp final : public ImageReader {
  public:
   ColorBmp(Bytes file, const Header& header) : file_(file), header_(header) {
     if (header.compression != kPlain && header.compression != kMasks) {
-      throw_unsupported("of this compression");
+      throw_unread("BMP images of this compression");
     }
     const auto& masks = header.masks;
     if ((masks[0] | masks[1] | masks[2] | masks[3]) == 0) set_usual_masks();
@@ -257,7 +247,7 @@ ImageReaderPtr open_bmp(std::span<const std::byte> file, bool indices) {
     case 32:
       return std::make_unique<ColorBmp>(file, header);
     default:
-      throw_unsupported(fmt::format("of {} bits a pixel", header.bits));
+      throw_unread(fmt::format("BMP images of {} bits a pixel", header.bits));
   }
 }
 

@@ -93,10 +93,7 @@ constexpr const char* kLeaveThem = "or leave the values as they are, with --code
                 "the bytes are no image: neither JPEG, PNG, WebP, TIFF, GIF, BMP",
                 "check how the data set was packed");
   }
-  if (kind->package.empty()) {
-    throw Error(ErrorKind::unsupported, fmt::format("{} images are not read", kind->name),
-                fmt::format("convert them to PNG, {}", kLeaveThem));
-  }
+  if (kind->package.empty()) throw_unread(fmt::format("{} images", kind->name));
   throw Error(ErrorKind::unsupported, fmt::format("this build does not read {} images", kind->name),
               fmt::format("build it with {}, {}", kind->package, kLeaveThem));
 }
@@ -107,6 +104,11 @@ constexpr const char* kLeaveThem = "or leave the values as they are, with --code
 }
 
 }  // namespace
+
+void throw_unread(const std::string& which) {
+  throw Error(ErrorKind::unsupported, fmt::format("{} are not read", which),
+              fmt::format("convert them to PNG, {}", kLeaveThem));
+}
 
 std::string to_string(const ImageShape& shape) {
   const std::string type =
@@ -163,6 +165,14 @@ void ImageReader::read_planes(std::span<std::byte> pixels) {
   for (std::uint32_t y = 0; y < whole.height; ++y) {
     split_row(std::span(image).subspan(y * stride, stride), whole, y, pixels);
   }
+}
+
+void WholeReader::read(const Box& part, unsigned, std::span<std::byte> pixels, Spare& spare) {
+  const ImageShape all = shape();
+  const bool whole = part == Box{0, 0, all.width, all.height};
+  const auto image = whole ? pixels : room_in(spare, all.bytes());
+  read_image(image);
+  if (!whole) copy_part(image, all, part, pixels);
 }
 
 ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices) {

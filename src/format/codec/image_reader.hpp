@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -66,6 +67,16 @@ class ImageReader {
 };
 
 using ImageReaderPtr = std::unique_ptr<ImageReader>;
+
+/// The reader of a file that can only be decoded whole: parts are cut out of that.
+class WholeReader : public ImageReader {
+ public:
+  void read(const Box& part, unsigned shrink, std::span<std::byte> pixels, Spare& spare) final;
+
+ protected:
+  /// Into exactly shape().bytes() bytes, as read(). Throws corrupt.
+  virtual void read_image(std::span<std::byte> image) = 0;
+};
 
 /// Reads the header. Throws corrupt, unsupported.
 ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices = {});
@@ -119,6 +130,9 @@ class PaletteReader : public ImageReader {
   bool bits_ = false;  ///< black and white: numbers are yes and no
 };
 
+/// Numbers of 1, 2, 4 or 8 bits side by side, the first in the high bits, as one of `out` each.
+void unpack_numbers(const std::byte* packed, unsigned bits, std::span<std::byte> out);
+
 /// Cuts `part` out of `image` of mixed channels and of `shape`.
 void copy_part(std::span<const std::byte> image, const ImageShape& shape, const Box& part,
                std::span<std::byte> pixels);
@@ -136,6 +150,9 @@ unsigned orientation_of(std::span<const std::byte> exif, std::string_view xmp);
 /// In the segments of a JPEG file and the chunks of a PNG file, likewise.
 unsigned jpeg_orientation(std::span<const std::byte> file);
 unsigned png_orientation(std::span<const std::byte> file);
+
+/// Throws unsupported: `which` ("TIFF images of 12 bits") are not read.
+[[noreturn]] void throw_unread(const std::string& which);
 
 /// Throws corrupt unless the header's shape is within the limits, and equal to `expected` if given.
 void check_image_shape(const ImageShape& found, const ImageShape* expected);

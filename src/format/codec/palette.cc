@@ -13,6 +13,15 @@ bool Palette::is_gray() const {
   return true;
 }
 
+void unpack_numbers(const std::byte* packed, unsigned bits, std::span<std::byte> out) {
+  const std::size_t in_byte = 8 / bits, mask = (1U << bits) - 1;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t shift = (in_byte - 1 - i % in_byte) * bits;
+    const std::size_t number = std::to_integer<std::size_t>(packed[i / in_byte]) >> shift & mask;
+    out[i] = static_cast<std::byte>(number);
+  }
+}
+
 ImageShape PaletteReader::shape() const {
   ImageShape shape{1, height_, width_};
   if (indices_ || bits_) return shape;

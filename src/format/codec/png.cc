@@ -35,7 +35,7 @@ void ignore_warning(png_structp, png_const_charp) {}
 // Numbers of 16 bits lie with their high byte first in the file.
 constexpr bool kSwaps = std::endian::native == std::endian::little;
 
-class PngReader final : public ImageReader, private NonCopyable {
+class PngReader final : public WholeReader, private NonCopyable {
  public:
   PngReader(std::span<const std::byte> file, bool indices)
       : file_(file),
@@ -54,13 +54,6 @@ class PngReader final : public ImageReader, private NonCopyable {
   ImageShape shape() const override { return shape_; }
   unsigned orientation() const override { return png_orientation(file_); }
   bool classes() const override { return indices_ || bits_; }
-
-  void read(const Box& part, unsigned, std::span<std::byte> pixels, Spare& spare) override {
-    const bool whole = part == Box{0, 0, shape_.width, shape_.height};
-    const auto image = whole ? pixels : room_in(spare, shape_.bytes());
-    read_image(image);
-    if (!whole) copy_part(image, shape_, part, pixels);
-  }
 
  private:
   static void take(png_structp png, png_bytep out, std::size_t size) {
@@ -90,7 +83,7 @@ class PngReader final : public ImageReader, private NonCopyable {
   }
 
   // Interlaced files deliver a row in several passes, so all rows must be kept.
-  void read_image(std::span<std::byte> image) {
+  void read_image(std::span<std::byte> image) override {
     lines_.resize(shape_.height);
     for (std::size_t y = 0; y < lines_.size(); ++y) {
       lines_[y] = reinterpret_cast<png_bytep>(image.data() + y * stride());

@@ -108,11 +108,6 @@ class TiffFile : private NonCopyable {
   std::unique_ptr<TIFF, CloseTiff> tiff_;  // last: closed while the others live
 };
 
-[[noreturn]] void throw_unsupported(const std::string& what) {
-  throw Error(ErrorKind::unsupported, fmt::format("TIFF images {} are not read", what),
-              "convert them to PNG, or leave the values as they are, with --codec bytes");
-}
-
 /// What the tags say of pixels.
 struct Layout {
   std::uint32_t width = 0, height = 0;
@@ -174,7 +169,8 @@ struct Layout {
  private:
   void ask_for_rgb(const TiffFile& file) {
     const auto compression = file.field<std::uint16_t>(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
-    if (compression != COMPRESSION_JPEG) throw_unsupported("of brightness and color differences");
+    if (compression != COMPRESSION_JPEG)
+      throw_unread("TIFF images of brightness and color differences");
     file.require(TIFFSetField(file.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB) == 1);
     colors = PHOTOMETRIC_RGB;
   }
@@ -183,17 +179,18 @@ struct Layout {
     const bool few = bits == 1 || bits == 2 || bits == 4;
     const bool known = (few && format == SAMPLEFORMAT_UINT) ||
                        (bits == 8 && format == SAMPLEFORMAT_UINT) || type() != ElementType::u8;
-    if (!known) throw_unsupported(fmt::format("of {} bits and number format {}", bits, format));
+    if (!known)
+      throw_unread(fmt::format("TIFF images of {} bits and number format {}", bits, format));
     if (few && samples != 1)
-      throw_unsupported(fmt::format("of {} channels of {} bits", samples, bits));
+      throw_unread(fmt::format("TIFF images of {} channels of {} bits", samples, bits));
     const bool gray = colors == PHOTOMETRIC_MINISBLACK || colors == PHOTOMETRIC_MINISWHITE;
     const bool rgb = colors == PHOTOMETRIC_RGB && samples >= 3;
     const bool indexed = palette() && samples == 1 && bits <= 8 && format == SAMPLEFORMAT_UINT;
     const bool four = inks() && samples == 4 && type() == ElementType::u8;
     if (!gray && !rgb && !indexed && !four) {
-      throw_unsupported(fmt::format("of {} channels and color space {}", samples, colors));
+      throw_unread(fmt::format("TIFF images of {} channels and color space {}", samples, colors));
     }
-    if (samples > 64) throw_unsupported(fmt::format("of {} channels", samples));
+    if (samples > 64) throw_unread(fmt::format("TIFF images of {} channels", samples));
   }
 };
 
@@ -280,12 +277,7 @@ class TiffReader final : public ImageReader, private NonCopyable {
     const std::size_t size = size_of(shape_.type), pixel = layout_.samples * size;
     std::byte* out = image.data() + (std::size_t{place.y} * layout_.width + place.x) * pixel;
     if (layout_.bits < 8) {
-      const std::size_t in_byte = 8 / layout_.bits, mask = (1U << layout_.bits) - 1;
-      for (std::size_t x = 0; x < place.width; ++x) {
-        const std::size_t shift = (in_byte - 1 - x % in_byte) * layout_.bits;
-        out[x] =
-            static_cast<std::byte>(std::to_integer<std::size_t>(row[x / in_byte]) >> shift & mask);
-      }
+      unpack_numbers(row.data(), layout_.bits, std::span(out, place.width));
     } else if (!layout_.apart) {
       std::memcpy(out, row.data(), place.width * pixel);
     } else {

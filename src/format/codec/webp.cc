@@ -18,7 +18,7 @@ const std::uint8_t* numbers(std::span<const std::byte> bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-class WebpReader final : public ImageReader, private NonCopyable {
+class WebpReader final : public WholeReader, private NonCopyable {
  public:
   explicit WebpReader(std::span<const std::byte> file) : data_{numbers(file), file.size()} {
     demuxer_.reset(WebPDemux(&data_));
@@ -37,13 +37,6 @@ class WebpReader final : public ImageReader, private NonCopyable {
   unsigned orientation() const override {
     const Chunk exif(*demuxer_, "EXIF"), xmp(*demuxer_, "XMP ");
     return orientation_of(exif.bytes(), chars_of(xmp.bytes()));
-  }
-
-  void read(const Box& part, unsigned, std::span<std::byte> pixels, Spare& spare) override {
-    const bool whole = part == Box{0, 0, shape_.width, shape_.height};
-    const auto image = whole ? pixels : room_in(spare, shape_.bytes());
-    read_image(image);
-    if (!whole) copy_part(image, shape_, part, pixels);
   }
 
  private:
@@ -71,7 +64,7 @@ class WebpReader final : public ImageReader, private NonCopyable {
     bool found;
   };
 
-  void read_image(std::span<std::byte> image) {
+  void read_image(std::span<std::byte> image) override {
     const FirstFrame frame(*demuxer_);
     if (!frame.found || frame.at.complete == 0) throw_corrupt();
     const Box box{static_cast<std::uint32_t>(frame.at.x_offset),

@@ -92,7 +92,6 @@ class FileReader {
   FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices);
   FileContent read_by_choice(std::span<const FieldChoice> choices);
   bool are_samples(const NamedSamples& found, std::span<const std::string> names);
-  bool has_one_type(const NamedSamples& found);
   void require_whole(const NamedSamples& samples) const;
   std::optional<std::uint64_t> rows_of(const std::string& stored);
   [[noreturn]] void refuse_unclear(const NamedSamples& found) const;
@@ -190,20 +189,6 @@ void FileReader::refuse_unclear(const NamedSamples& found) const {
       {.file = path()});
 }
 
-/// Whether the data sets of all samples have the same type, as columns need not.
-bool FileReader::has_one_type(const NamedSamples& found) {
-  for (std::size_t p = 0; p < found.patterns.size(); ++p) {
-    const Id first = open(main_, found.at(p, 0));
-    const Id wanted(H5Dget_type(first.get()), H5Tclose);
-    for (std::size_t s = 1; s < found.keys.size(); ++s) {
-      const Id other = open(main_, found.at(p, s));
-      const Id type(H5Dget_type(other.get()), H5Tclose);
-      if (H5Tequal(wanted.get(), type.get()) <= 0) return false;
-    }
-  }
-  return true;
-}
-
 /// Whether what names suggest is so, by the shapes: never where each row may be a sample as well.
 bool FileReader::are_samples(const NamedSamples& found, std::span<const std::string> names) {
   if (!found.lacking.empty()) {
@@ -213,13 +198,23 @@ bool FileReader::are_samples(const NamedSamples& found, std::span<const std::str
     require_whole(found);
   }
   std::optional<std::uint64_t> rows;
-  bool same = true;    // all have as many rows
-  bool tables = true;  // those of one sample have
+  std::vector<Id> types(found.patterns.size());  // of the first sample
+  bool same = true;                              // all have as many rows
+  bool tables = true;                            // those of one sample have
+  bool one_type = true;                          // all of a pattern have, as columns need not
   for (std::size_t s = 0; s < found.keys.size(); ++s) {
     std::optional<std::uint64_t> of_sample;
     for (std::size_t p = 0; p < found.patterns.size(); ++p) {
-      const auto here = rows_of(found.at(p, s));
-      if (!here) return true;
+      const Id id = open(main_, found.at(p, s));
+      const auto shape = shape_of(id.get());
+      if (shape.empty()) return true;
+      const std::optional here = shape[0];
+      Id type(H5Dget_type(id.get()), H5Tclose);
+      if (s == 0) {
+        types[p] = std::move(type);
+      } else {
+        one_type = one_type && H5Tequal(types[p].get(), type.get()) > 0;
+      }
       same = same && here == rows.value_or(*here);
       tables = tables && here == of_sample.value_or(*here);
       rows = rows.value_or(*here);
@@ -230,7 +225,7 @@ bool FileReader::are_samples(const NamedSamples& found, std::span<const std::str
     if (!tables || found.patterns.size() == 1 || !found.in_groups()) return true;
     refuse_unclear(found);
   }
-  if (!has_one_type(found)) return false;
+  if (!one_type) return false;
   std::size_t fitting = 0;  // others that have as many rows
   for (const std::string& name : found.others) {
     if (rows_of(name) == rows) ++fitting;

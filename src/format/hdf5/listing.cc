@@ -4,21 +4,27 @@
 #include "format/hdf5/dataset.hpp"
 
 namespace forebay::hdf5 {
+namespace {
+
+/// Notes names of what is of a type. Generic, because that of `info` depends on the library's
+/// version.
+template <auto kWanted>
+constexpr auto kNote = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
+  try {
+    if (info->type == kWanted) static_cast<std::vector<std::string>*>(into)->push_back(name);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+};
+
+}  // namespace
 
 std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
                                        hid_t file) {
   std::vector<std::string> names;
-  // Generic, because the type of `info` depends on the library's version.
-  const auto note = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
-    try {
-      if (info->type == H5O_TYPE_DATASET)
-        static_cast<std::vector<std::string>*>(into)->push_back(name);
-      return 0;
-    } catch (const std::exception&) {
-      return -1;
-    }
-  };
-  if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, note, &names, H5O_INFO_BASIC) < 0) {
+  if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, kNote<H5O_TYPE_DATASET>, &names, H5O_INFO_BASIC) <
+      0) {
     if (state.failure) throw *state.failure;
     throw Error(ErrorKind::corrupt, "its data sets cannot be listed: " + library.last_error(),
                 "the file is damaged: restore it from a copy, or name data sets with '#NAME,...'",
@@ -30,17 +36,8 @@ std::vector<std::string> list_datasets(const Library& library, const DriverState
 
 std::vector<std::string> list_external_links(hid_t file) {
   std::vector<std::string> names;
-  const auto note = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
-    try {
-      if (info->type == H5L_TYPE_EXTERNAL)
-        static_cast<std::vector<std::string>*>(into)->push_back(name);
-      return 0;
-    } catch (const std::exception&) {
-      return -1;
-    }
-  };
   // Where it fails, listing data sets has failed as well.
-  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, note, &names);
+  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kNote<H5L_TYPE_EXTERNAL>, &names);
   std::ranges::sort(names);
   return names;
 }
