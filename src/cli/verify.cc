@@ -13,9 +13,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
+#include "cli/verify.hpp"
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
-#include "format/codec/codecs.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
 #include "read/data_access.hpp"
@@ -25,47 +25,42 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Samples that are read together, and the gaps that are read with them.
-constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMostTogether = std::uint64_t{1} << 20;
-constexpr std::uint64_t kRecordBytes = 4096;  // records bring the whole page that they lie on
-constexpr std::uint64_t kGapBytes = std::uint64_t{64} << 10;
 // A damaged first value must not decide what the others are taken for.
 constexpr Doubts kDoubts{.undecodable = true, .unreadable = true, .votes = 8};
 
-/// Decodes one value after the other.
-class Decoder {
- public:
-  /// Where no sample that is looked at has a codec, the first value that has one decides.
-  Decoder(const DataSet& data, const CodecOptions& options) : options_(options) {
-    parse_schema(options.schema);  // a fault of the request is none of each value
-    const auto read = [&](std::uint64_t id, const RecordSink& sink) { data.read_one(id, sink); };
-    try {
-      use(find_telling_sample(options, data.facts().entries, read, kDoubts)
-              .make(data.facts().path));
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::changed) throw;
-    }
-  }
+}  // namespace
 
-  void operator()(std::span<const std::byte> value) {
-    if (!codec_) use(make_codec(options_, value));
-    codec_->decode(value, spans_);
-  }
-  const Codec* codec() const { return codec_.get(); }
+std::uint64_t samples_at_once(const DataSetFacts& facts) {
+  constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kMostTogether = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kRecordBytes = 4096;  // records bring the whole page that they lie on
+  const std::uint64_t least = facts.keys_in_bytes ? kRecordBytes : 1;
+  return std::clamp<std::uint64_t>(kStepBytes / std::max(least, facts.sample_bytes), 1,
+                                   kMostTogether);
+}
 
- private:
-  void use(CodecPtr codec) {
-    codec_ = std::move(codec);
-    for (const Field& field : codec_->schema().fields) buffers_.emplace_back(field.bytes());
-    spans_.assign(buffers_.begin(), buffers_.end());
+Decoder::Decoder(const DataSet& data, const CodecOptions& options) : options_(options) {
+  parse_schema(options.schema);  // a fault of the request is none of each value
+  const auto read = [&](std::uint64_t id, const RecordSink& sink) { data.read_one(id, sink); };
+  try {
+    use(find_telling_sample(options, data.facts().entries, read, kDoubts).make(data.facts().path));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::changed) throw;
   }
+}
 
-  CodecOptions options_;
-  CodecPtr codec_;
-  std::vector<std::vector<std::byte>> buffers_;  ///< one a field, for all values
-  std::vector<std::span<std::byte>> spans_;
-};
+void Decoder::operator()(std::span<const std::byte> value) {
+  if (!codec_) use(make_codec(options_, value));
+  codec_->decode(value, spans_);
+}
+
+void Decoder::use(CodecPtr codec) {
+  codec_ = std::move(codec);
+  for (const Field& field : codec_->schema().fields) buffers_.emplace_back(field.bytes());
+  spans_.assign(buffers_.begin(), buffers_.end());
+}
+
+namespace {
 
 struct Fault {
   Json json;
@@ -81,7 +76,7 @@ class Verification {
         max_faults_(max_faults),
         reader_(*data_, {.engine = usable_engine(dataset.path, dataset.engine),
                          .bulk = {},
-                         .gap_bytes = kGapBytes}) {
+                         .gap_bytes = kVerifyGapBytes}) {
     const CodecOptions how = codec_of(facts(), dataset.codec);
     // Of samples that are fields already there is nothing to decode.
     if (facts().schema.fields.empty()) decoder_.emplace(*data_, how);
@@ -156,9 +151,7 @@ void Verification::check_pages(Progress& progress) {
 
 void Verification::check_samples(Progress& progress) {
   const std::uint64_t entries = facts().entries;
-  const std::uint64_t least = facts().keys_in_bytes ? kRecordBytes : 1;
-  const std::uint64_t step = std::clamp<std::uint64_t>(
-      kStepBytes / std::max(least, facts().sample_bytes), 1, kMostTogether);
+  const std::uint64_t step = samples_at_once(facts());
   for (std::uint64_t first = 0; first < entries; first += step) {
     progress.update(first);
     check(first, std::min(step, entries - first));
@@ -295,10 +288,21 @@ void add_verify_command(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("verify", "Check a data set and decode every sample");
   auto dataset = std::make_shared<DatasetOptions>();
   auto max_faults = std::make_shared<std::uint64_t>(100);
+  auto against = std::make_shared<AgainstOptions>();
   add_dataset_options(*sub, *dataset);
   sub->add_option("--max-faults", *max_faults, "Faults to list; all are counted")
       ->capture_default_str();
-  sub->callback([dataset, max_faults] { verify(*dataset, *max_faults); });
+  CLI::Option* other = sub->add_option(
+      "--against", against->path,
+      "Compare with this data set instead, of any format, sample by sample: what is stored where "
+      "both hold the same kind of values, else (or with --codec) what these decode to");
+  sub->add_option("--against-format", against->format, "What that one is, as --format")
+      ->needs(other)
+      ->capture_default_str();
+  sub->callback([dataset, against, max_faults] {
+    if (!against->path.empty()) return compare_data_sets(*dataset, *against, *max_faults);
+    verify(*dataset, *max_faults);
+  });
 }
 
 }  // namespace forebay

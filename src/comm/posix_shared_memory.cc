@@ -78,24 +78,36 @@ class PosixSharedMemory final : public SharedMemory, private NonCopyable {
     // Asked before anything is taken: filling shared memory to its end would leave none to others.
     const std::size_t missing = missing_bytes(first, last);
     if (missing == 0) return;
-    if (missing > free_shared_memory(directory_)) fail_for_space(missing);
-    for (std::size_t chunk = first; chunk <= last; ++chunk) {
-      if (reserved_[chunk]) continue;
-      const std::size_t begin = chunk * kChunk;
-      const std::size_t length = chunk_length(chunk);
-      int status = 0;
-      do {
-        status = posix_fallocate(descriptor_.get(), static_cast<off_t>(begin),
-                                 static_cast<off_t>(length));
-      } while (status == EINTR);
-      if (status == ENOSPC) fail_for_space(missing);
-      if (status != 0) fail("fallocate", directory_, status);
-      use_huge_pages(begin, length);
-      reserved_[chunk] = true;
+    if (missing > free_shared_memory(directory_) || !allocate_chunks(first, last)) {
+      // There is too little for whole chunks, but perhaps enough for what is wanted.
+      if (size > free_shared_memory(directory_) || !allocate(offset, size)) fail_for_space(size);
     }
   }
 
  private:
+  bool allocate_chunks(std::size_t first, std::size_t last) {
+    for (std::size_t chunk = first; chunk <= last; ++chunk) {
+      if (reserved_[chunk]) continue;
+      const std::size_t begin = chunk * kChunk;
+      const std::size_t length = chunk_length(chunk);
+      if (!allocate(begin, length)) return false;
+      use_huge_pages(begin, length);
+      reserved_[chunk] = true;
+    }
+    return true;
+  }
+
+  /// False where there is no space.
+  bool allocate(std::size_t begin, std::size_t length) {
+    int status = 0;
+    do {
+      status =
+          posix_fallocate(descriptor_.get(), static_cast<off_t>(begin), static_cast<off_t>(length));
+    } while (status == EINTR);
+    if (status != 0 && status != ENOSPC) fail("fallocate", directory_, status);
+    return status == 0;
+  }
+
   // At a multiple of the huge page size, where the segment holds any: only there can they be used.
   void map() {
     const std::size_t alignment = size_ >= kWorthHugePages ? kHugePage : 1;

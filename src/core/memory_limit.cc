@@ -1,6 +1,7 @@
 #include "core/memory_limit.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -136,6 +137,39 @@ void apply_hierarchy(MemoryLimit& limit, const fs::path& root, const Hierarchy& 
   }
 }
 
+// Of /proc/self/limits, the numbers in /proc/self/statm that count against them.
+struct UserLimit {
+  const char* line;
+  const char* name;
+  int usage;
+};
+constexpr UserLimit kUserLimits[] = {{"Max address space", "ulimit -v", 0},
+                                     {"Max data size", "ulimit -d", 5}};
+
+// "Max address space         1024000000           unlimited            bytes": the soft limit.
+void apply_user_limits(MemoryLimit& limit, const fs::path& root) {
+  std::vector<std::uint64_t> used;
+  std::ifstream usage(root / "proc/self/statm");
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (std::uint64_t pages = 0; usage >> pages;) used.push_back(pages * page);
+  std::ifstream limits(root / "proc/self/limits");
+  for (std::string line; std::getline(limits, line);) {
+    for (const UserLimit& one : kUserLimits) {
+      const std::string_view name = one.line;
+      if (!line.starts_with(name)) continue;
+      const auto from = std::min(line.find_first_not_of(' ', name.size()), line.size());
+      const auto bytes = parse_number(std::string_view(line).substr(from));
+      if (!bytes) continue;  // "unlimited"
+      const auto place = static_cast<std::size_t>(one.usage);
+      const std::uint64_t held = place < used.size() ? used[place] : 0;
+      limit.available_bytes = std::min(limit.available_bytes, *bytes - std::min(*bytes, held));
+      if (*bytes >= limit.limit_bytes) continue;
+      limit.limit_bytes = *bytes;
+      limit.source = one.name;
+    }
+  }
+}
+
 }  // namespace
 
 MemoryLimit memory_limit(const fs::path& root) {
@@ -150,6 +184,7 @@ MemoryLimit memory_limit(const fs::path& root) {
   for (const Hierarchy& hierarchy : mounted_hierarchies(root)) {
     apply_hierarchy(limit, root, hierarchy);
   }
+  apply_user_limits(limit, root);
   limit.available_bytes = std::min(limit.available_bytes, limit.limit_bytes);
   return limit;
 }

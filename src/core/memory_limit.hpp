@@ -1,4 +1,5 @@
-// How much memory this process may use: the machine's, or what its control groups leave of it.
+// How much memory this process may use: the machine's, or what its control groups and the limits
+// of its user (ulimit -v, -d) leave of it.
 //
 // A control group can be limited at every level of its path, so all levels up to the mount point
 // count and the smallest rules. Version 1 and version 2 hierarchies are both looked at. A group's

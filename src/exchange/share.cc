@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <tuple>
@@ -130,14 +131,17 @@ ShareTable::Place ShareTable::at(std::uint64_t index) const {
 
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{4} << 20;
+// Shares grow in steps: of a small one little, as shared memory may be small as well.
+constexpr std::uint64_t kLeastStep = std::uint64_t{64} << 10;
+constexpr std::uint64_t kMostStep = std::uint64_t{4} << 20;
 
 }  // namespace
 
 void HeldShare::back(std::uint64_t end) {
   if (!reserve_ || end <= backed_) return;
+  const std::uint64_t step = std::clamp(std::bit_floor(end), kLeastStep, kMostStep);
   const std::uint64_t next =
-      std::min<std::uint64_t>((end + kStep - 1) / kStep * kStep, memory_.size());
+      std::min<std::uint64_t>((end + step - 1) / step * step, memory_.size());
   reserve_(backed_, next);
   backed_ = next;
 }

@@ -131,9 +131,11 @@ const std::vector<OptionEntry> kEntries = {
           0, kMostRoots),
     entry({"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
           &O::buffers, 1, kMostBuffers),
-    size_entry({"stage-bytes", "SIZE",
-                "memory for all buffers of a node (default 0: 1/8 of its memory, at most 2.5GiB)"},
-               &O::stage_bytes),
+    size_entry(
+        {"stage-bytes", "SIZE",
+         "memory for all buffers of a node (default 0: 1/8 of its memory, at most 2.5GiB, and "
+         "no more than the data set can use)"},
+        &O::stage_bytes),
     entry({"stage", "KIND", "shared memory of the stage: posix, mpi"}, &O::stage, kStages),
     entry({"codec", "NAME",
            "how values are decoded: auto, datum, image (image:rgb ...), raw, number, bytes, a "

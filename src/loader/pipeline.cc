@@ -25,6 +25,8 @@ std::shared_ptr<Pipeline> Pipeline::open(Communicator& comm, const std::string& 
   const RunStart start;
   Opened opened = open_together(comm, path, options);
   FeedPlan plan = plan_feed(opened);
+  if (opened.options.stage_bytes == 0)
+    plan.stage.data_bytes = stage_bytes_needed(opened, plan.stage);
   std::shared_ptr<Stage> stage;
   collectively(*opened.team.world, [&] {
     stage =
@@ -271,7 +273,8 @@ std::string Pipeline::explain() const {
   std::string text = fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory",
       reading_.how, entries(), options.batch, opened_.team.order_ranks, plan_.text, options.buffers,
-      format_bytes(opened_.source.setup.stage_bytes),
+      format_bytes(options.stage_bytes == 0 ? plan_.stage.data_bytes
+                                            : opened_.source.setup.stage_bytes),
       options.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
   if (options.shard != Shard()) text += fmt::format("; shard {}", to_string(options.shard));
   if (line_) {

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
+#include "format/data_set.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 namespace {
@@ -59,6 +64,98 @@ std::optional<ReadOutline> outline(const Opened& opened, const FeedPlan& plan,
   return outline;
 }
 
+constexpr std::uint64_t kAlignment = 64;  // of samples in the stage, and of their parts
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t samples_of(std::span<const SampleRun> runs) {
+  std::uint64_t samples = 0;
+  for (const SampleRun& run : runs) samples += run.count;
+  return samples;
+}
+
+/// Of `samples`, by the data set's size; where they are looked up by walking, half of the pages may
+/// be empty, and more.
+double expected_bytes(const DataFacts& facts, std::uint64_t samples, bool walks) {
+  const double mean = static_cast<double>(facts.stored_bytes) / static_cast<double>(facts.entries);
+  return mean * static_cast<double>(samples) * (walks ? 0.25 : 1);
+}
+
+/// What the reader of `window` plans, before it does.
+std::optional<std::uint64_t> planned_bytes(const Opened& opened,
+                                           const std::vector<SampleRun>& runs) {
+  const auto bytes = std::make_shared<std::optional<std::uint64_t>>();
+  ask_storage(opened.source.path, opened.options.timeout, "tell where its samples are",
+              [bytes, runs, data = opened.source.data] {
+                try {
+                  *bytes = data->stage_bytes(runs);
+                } catch (const IndexMismatch&) {
+                  // The reader finds out in another way.
+                }
+              });
+  return *bytes;
+}
+
+/// A part of the stage, and of the shared memory that it lies in, for one window of one root.
+struct Room {
+  std::uint64_t in_stage = 0;
+  std::uint64_t in_memory = std::numeric_limits<std::uint64_t>::max();
+};
+
+Room room_of(const Opened& opened, const FeedPlan& plan, const Stage& stage) {
+  Room room{.in_stage = stage.room()};
+  const auto parts = static_cast<std::uint64_t>(plan.stage.buffers * plan.stage.roots);
+  const bool shared =
+      opened.team.group->size() > 1 && opened.options.stage == SharedMemoryKind::posix;
+  if (shared) room.in_memory = free_shared_memory() / parts;
+  return room;
+}
+
+void require_room(const std::string& path, const Room& room, std::uint64_t samples,
+                  std::uint64_t bytes) {
+  const std::string remedy = "--batch, --coalesce, --buffers, --roots, --group or --window";
+  if (bytes > room.in_stage) {
+    throw Error(ErrorKind::usage,
+                fmt::format("a window of {} samples takes {} bytes, and its part of the stage has "
+                            "{}",
+                            samples, bytes, room.in_stage),
+                "raise --stage-bytes, or lower " + remedy, {.file = path});
+  }
+  if (bytes > room.in_memory) {
+    throw Error(ErrorKind::io,
+                fmt::format("shared memory is too small: {} bytes are needed for a window of {} "
+                            "samples, and in its part {} are free",
+                            bytes, samples, room.in_memory),
+                "make /dev/shm larger (mount -o remount,size=...), or lower " + remedy,
+                {.file = path});
+  }
+}
+
+/// Looks at the first windows, up to some ten thousand samples, unless there is room in abundance.
+/// Windows grow at the start: one of the largest kind is among them.
+void require_room_for_first(const Opened& opened, const FeedPlan& plan, const Stage& stage) {
+  constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 16, kMostWindows = 64;
+  constexpr double kAbundance = 16;
+  const std::string& path = opened.source.path;
+  const Room room = room_of(opened, plan, stage);
+  const std::uint64_t largest = plan.stage.entries / static_cast<std::uint64_t>(plan.stage.roots);
+  const bool walks = !opened.source.setup.reads_extents();
+  const double expected = expected_bytes(opened.source.facts, largest, walks);
+  if (walks) return require_room(path, room, largest, static_cast<std::uint64_t>(expected));
+  if (expected * kAbundance < static_cast<double>(std::min(room.in_stage, room.in_memory))) return;
+  const std::uint64_t first = plan.first / plan.stage.coalesce;
+  std::uint64_t planned = 0, seen = 0;
+  for (std::uint64_t window = first; window < first + kMostWindows; ++window) {
+    const std::uint64_t iterations = plan.list->iterations(window);
+    if (iterations == 0 || (planned >= kMostPlanned && seen >= largest)) break;
+    const auto runs =
+        plan.list->runs({.window = window, .phase = Phase::whole, .iterations = iterations});
+    const std::uint64_t samples = samples_of(runs);
+    require_room(path, room, samples, planned_bytes(opened, runs).value_or(0));
+    seen = std::max(seen, samples);
+    planned += samples;
+  }
+}
+
 StageReader make_reader(const Opened& opened, const FeedPlan& plan, Stage& stage, Turns& turns) {
   const Team& team = opened.team;
   const Source& source = opened.source;
@@ -92,6 +189,20 @@ void Reading::Stop::operator()(RootReader* reader) const {
   delete reader;
 }
 
+std::uint64_t stage_bytes_needed(const Opened& opened, const StageShape& stage) {
+  const DataFacts& facts = opened.source.facts;
+  // A window reaches over the end of the data set, perhaps several times: it has samples again.
+  const double rounds = static_cast<double>(stage.entries) / static_cast<double>(facts.entries) + 2;
+  const double beside =
+      static_cast<double>(stage.entries) *
+      static_cast<double>(sizeof(StageEntry) + kAlignment * (facts.parts.size() + 2));
+  const double window =
+      rounds * static_cast<double>(facts.stored_bytes) + beside + static_cast<double>(16 * kPage);
+  const double all = window * 1.125 * stage.buffers * stage.roots;
+  if (all >= static_cast<double>(stage.data_bytes)) return stage.data_bytes;
+  return static_cast<std::uint64_t>(all);
+}
+
 Reading start_reading(const Opened& opened, const FeedPlan& plan,
                       const std::shared_ptr<Stage>& stage,
                       const std::shared_ptr<ReadFigures>& figures, Trace* trace) {
@@ -108,6 +219,8 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
     auto turns = std::make_unique<Turns>(std::move(stagger), give_up(team));
     auto reader = make_reader(opened, plan, *stage, *turns);
     reading.in_place = std::move(reader.in_place);
+    if (!reading.in_place || !reading.in_place->points())
+      require_room_for_first(opened, plan, *stage);
     if (reading.in_place) reading.how += "; " + reading.in_place->describe();
     reading.reader.reset(
         new RootReader(RootReaderParts{.path = opened.source.path,

@@ -24,7 +24,13 @@ struct Reading {
   std::optional<ReadOutline> outline;        ///< on rank 0, when asked for
 };
 
-/// Collective: roots agree on their turns. Starts the thread on roots; fails on all ranks together.
+/// The memory of the stage, where its size is ours to choose: no more than what windows of this
+/// data set can take.
+std::uint64_t stage_bytes_needed(const Opened& opened, const StageShape& stage);
+
+/// Collective: roots agree on their turns. Starts the thread on roots; fails on all ranks together,
+/// with usage or io where the stage, or the shared memory that it lies in, is too small for what
+/// comes first.
 Reading start_reading(const Opened& opened, const FeedPlan& plan,
                       const std::shared_ptr<Stage>& stage,
                       const std::shared_ptr<ReadFigures>& figures, Trace* trace);

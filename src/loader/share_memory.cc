@@ -47,7 +47,7 @@ ShareMemory divide_budget(const ShareNeeds& needs) {
   const std::uint64_t usual = std::min(kLargestWindow, budget / 8);
   const std::uint64_t area = std::max({usual, std::min(in_stage, budget / 4), budget / 16});
   memory.stage_bytes = area * windows;
-  memory.window_samples = std::max<std::uint64_t>(usual / in_stage, 1);
+  memory.window_samples = std::clamp<std::uint64_t>(needs.samples, 1, usual / in_stage + 1);
   const std::uint64_t batches =
       (windows + 1) * needs.batch_share * (mean + kEntryBytes) + 2 * needs.sizes.largest;
   memory.ring_bytes = std::min(std::max(kRing, batches), needs.budget_bytes / 4);

@@ -194,6 +194,19 @@ std::optional<ReadOutline> DataAccess::outline(std::span<const SampleRun> runs,
   return outline_of_runs(runs, *opened_.data, gap_bytes);
 }
 
+std::optional<std::uint64_t> DataAccess::stage_bytes(std::span<const SampleRun> runs) const {
+  if (opened_.walk) return std::nullopt;
+  using enum DataSetFacts::Values;
+  const DataSetFacts& facts = opened_.data->facts();
+  std::vector<IdRun> ids;
+  for (const SampleRun& run : runs) ids.push_back({run.sample, run.count});
+  const auto plan = opened_.data->plan_runs(ids);
+  if (facts.values == in_scratch || plan->scratch_bytes() > 0) return plan->scratch_bytes();
+  const std::uint64_t read = bytes_of(place_extents(plan->extents(), 0));
+  // What surrounds the parts is left out when they are put together.
+  return facts.values == in_parts && facts.decodes ? read / 2 : read;
+}
+
 std::string DataAccess::describe() const {
   std::string text = opened_.data->describe();
   if (opened_.walk) text = fmt::format("locate {}", to_string(setup_.locate));

@@ -145,6 +145,9 @@ class DataAccess {
   /// What bringing `runs` into the stage takes; nothing where that is not known without walking.
   std::optional<ReadOutline> outline(std::span<const SampleRun> runs,
                                      std::uint64_t gap_bytes) const;
+  /// What `runs` take in the stage where they are copied there, or somewhat less; nothing where
+  /// that is not known without walking.
+  std::optional<std::uint64_t> stage_bytes(std::span<const SampleRun> runs) const;
   /// "provenance (table) from t.forebay, uring, 16 in flight": how it is located and read.
   std::string describe() const;
   /// Called once. This object outlives the reader.

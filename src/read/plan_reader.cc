@@ -130,7 +130,18 @@ PlanReader::Slice PlanReader::slice_of(Transfer& transfer, PlannedSamples sample
   // Gaps take room too.
   const bool in_stage = filler_.reads_into_stage() && !transfer.from_map;
   if (in_stage && bytes_of(slice.reads) > stage_.room()) slice.reads = place_extents(extents, 0);
+  if (in_stage && points_at_records() && bytes_of(slice.reads) > stage_.room()) {
+    // The system reads it when it is used: slower, but it takes no room.
+    transfer.in_memory = transfer.from_map = true;
+    slice.reads.clear();
+  }
   return slice;
+}
+
+/// Whether values that lie in the mapped file take nothing of the stage.
+bool PlanReader::points_at_records() const {
+  const DataSetFacts& facts = parts_.data->facts();
+  return parts_.in_place && facts.keys_in_bytes && facts.values == DataSetFacts::Values::in_file;
 }
 
 /// Two slices are in memory at a time, and one is decoded, where decoding is not into the stage.

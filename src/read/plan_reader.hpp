@@ -107,6 +107,7 @@ class PlanReader final : public PieceReader {
   void plan(Transfer& transfer);
   void cut(Transfer& transfer, PlannedSamples samples);
   Slice slice_of(Transfer& transfer, PlannedSamples samples);
+  bool points_at_records() const;
   bool fits(const Slice& slice) const;
   bool is_in_memory(const Transfer& transfer) const;
   std::vector<FileExtent> leave_out_kept(Transfer& transfer, const Plan& plan);

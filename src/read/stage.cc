@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -36,7 +37,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;  // a cache line, and the widest vector register
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kReserveStep = std::uint64_t{4} << 20;
+constexpr std::uint64_t kLeastReserved = std::uint64_t{64} << 10;
+constexpr std::uint64_t kMostReserved = std::uint64_t{4} << 20;
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
@@ -130,8 +132,11 @@ std::uint64_t Stage::advance(int root, std::uint64_t window, std::uint64_t bytes
   const std::uint64_t offset = round_up(mine.cursor, alignment);
   if (offset > area_end || bytes > area_end - offset) fail_for_area(bytes);
   if (offset + bytes > mine.reserved) {
+    // Of an area of which little is used little more than that: shared memory may be small as well.
+    const std::uint64_t used = offset + bytes - area * area_bytes_;
+    const std::uint64_t unit = std::clamp(std::bit_floor(used), kLeastReserved, kMostReserved);
     const std::uint64_t step =
-        std::min(area_end - mine.reserved, round_up(offset + bytes - mine.reserved, kReserveStep));
+        std::min(area_end - mine.reserved, round_up(offset + bytes - mine.reserved, unit));
     memory_->reserve(data_offset_ + mine.reserved, step);
     mine.reserved += step;
   }

@@ -13,6 +13,8 @@ import order_model
 
 STRATEGIES = (["lmdb"], ["lmm", "--engine", "mmap"], ["lmm", "--engine", "pread"])
 MIB = 1 << 20
+SMALL_ORDERS = ([], ["--order", "shuffled"], ["--order", "grouped", "--group", "10"],
+                ["--order", "in_memory"], ["--order", "shuffled", "--hold", "memory"])
 PROCESSES = 130  # LMDB's lock file has room for 126 readers
 
 
@@ -30,6 +32,13 @@ class ScarceResources(launch.AcceptanceCase):
                 result = launch.run("samples", dataset, "--batch", batch, "--iterations",
                                     iterations, "--strategy", *strategy, ranks=ranks, prefix=prefix)
                 self.assert_lines(result, expected)
+
+
+    def deliver_all(self, dataset, samples, *order, ranks=0, prefix=()):
+        result = launch.run("samples", dataset, "--batch", 20, "--epochs", 1, *order, ranks=ranks,
+                            prefix=prefix)
+        self.assertEqual(result.code, 0, result.err)
+        self.assertEqual(len(set(re.findall(r'"sample":(\d+)', result.out))), samples)
 
 
 class SharedMemory(ScarceResources):
@@ -55,6 +64,32 @@ class SharedMemory(ScarceResources):
 
     def test_a_small_run_still_fits(self):
         self.read_right(self.small_database("fits"))
+
+    def test_eight_mebibytes_are_enough_for_small_data_in_every_order(self):
+        """A container's /dev/shm may be this small; a data set that does not fit says so at open."""
+        launch.resize_shared_memory("8m")
+        path = self.small_database("small")
+        for order in SMALL_ORDERS:
+            with self.subTest(order=" ".join(order)):
+                self.deliver_all(path, 500, *order, ranks=4)
+        large = liblmdb.write(self.path("large"), [(b"%04d" % i, bytes(MIB)) for i in range(60)])
+        for order in SMALL_ORDERS:
+            with self.subTest(order=" ".join(order), large=True):
+                result = launch.run("samples", large, "--batch", 20, "--epochs", 1, *order, ranks=4)
+                self.assertEqual((result.code, result.out), (1, ""), result.err)
+                self.assertEqual(len(result.error_lines()), 1, result.err)
+                self.assertRegex(result.error_lines()[0], "shared memory.*larger")
+
+
+class AddressSpace(ScarceResources):
+
+    def test_small_data_fit_into_a_small_address_space(self):
+        """By default a stage of 2.5 GiB would be mapped, of which ten records use a page or two."""
+        path = self.small_database("small")
+        limited = ("sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh")
+        for order in SMALL_ORDERS:
+            with self.subTest(order=" ".join(order)):
+                self.deliver_all(path, 500, *order, prefix=limited)
 
 
 class ManyProcesses(ScarceResources):

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -48,6 +49,21 @@ TEST_F(MemoryLimitTest, WithoutGroupsTheMachineIsTheLimit) {
   EXPECT_EQ(limit().limit_bytes, 1024 * kMiB);
   EXPECT_EQ(limit().available_bytes, 512 * kMiB);
   EXPECT_EQ(limit().source, "physical memory");
+}
+
+TEST_F(MemoryLimitTest, LimitsOfTheUserCountWithWhatIsUsedOfThem) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  write("proc/self/statm", "1000 300 200 100 0 400 0\n");
+  write("proc/self/limits",
+        "Limit                     Soft Limit           Hard Limit           Units     \n"
+        "Max data size             unlimited            unlimited            bytes     \n"
+        "Max address space         314572800            unlimited            bytes     \n");
+  EXPECT_EQ(limit().limit_bytes, 300 * kMiB);
+  EXPECT_EQ(limit().available_bytes, 300 * kMiB - 1000 * page);
+  EXPECT_EQ(limit().source, "ulimit -v");
+  write("proc/self/limits", "Max data size             104857600            unlimited   bytes\n");
+  EXPECT_EQ(limit().available_bytes, 100 * kMiB - 400 * page);
+  EXPECT_EQ(limit().source, "ulimit -d");
 }
 
 TEST_F(MemoryLimitTest, TheSmallestLevelOfAVersion2PathRules) {

@@ -1,0 +1,95 @@
+"""forebay verify --against: the samples of two data sets, of any formats, side by side."""
+
+import io
+import json
+import shutil
+import tarfile
+import unittest
+
+from command import CommandTest, encode_datum, png, write_records
+
+
+def pixels(i):
+    return bytes((i * 7 + k) % 251 for k in range(48))
+
+
+class Compare(CommandTest):
+    def differ(self, one, other, *more, naming):
+        line = self.fail("verify", self.path(one), "--against", self.path(other), *more,
+                         naming=["not the same as " + self.path(other), *naming])
+        self.assertIn(self.path(one), line)
+
+    def test_a_copy_is_the_same_and_a_flipped_bit_is_named(self):
+        values = [(b"%08d" % i, i.to_bytes(4, "big") * (600 + i % 7)) for i in range(2000)]
+        write_records(self.path("one"), values)
+        write_records(self.path("other"), values)
+        report = self.succeed_json("verify", self.path("one"), "--against", self.path("other"))
+        self.assertEqual((report["same"], report["compared"], report["differing"]), (True, 2000, 0))
+        self.assertEqual(report["compared_as"], "stored")
+        self.assertIn("none of 2,000 samples differ", self.succeed(
+            "verify", self.path("one"), "--against", self.path("other")))
+        with open(self.path("other", "data.mdb"), "r+b") as file:
+            data = file.read()
+            at = data.rindex(values[1234][1]) + 17
+            file.seek(at)
+            file.write(bytes([data[at] ^ 4]))
+        self.differ("one", "other", naming=["1 of 2,000 samples differs",
+                                            "sample 1234 (key 00001234): byte 17 of 2408"])
+        result = self.run_command("verify", self.path("one"), "--against", self.path("other"),
+                                  "--json")
+        self.assertEqual(result.returncode, 1)
+        report = json.loads(result.stdout)
+        self.assertEqual((report["same"], report["differing"]), (False, 1))
+        self.assertEqual(report["differences"],
+                         [{"sample": 1234, "key": "00001234", "text": "byte 17 of 2408"}])
+
+    def test_counts_lengths_and_keys(self):
+        write_records(self.path("one"), [(b"k%03d" % i, b"value") for i in range(20)])
+        write_records(self.path("less"), [(b"k%03d" % i, b"value") for i in range(19)])
+        write_records(self.path("longer"), [(b"k%03d" % i, b"value" + b"x" * (i == 3))
+                                            for i in range(20)])
+        write_records(self.path("keys"), [(b"k%03d" % (i + (i == 19)), b"value")
+                                          for i in range(20)])
+        self.differ("one", "less", naming=["20 samples against 19"])
+        self.differ("one", "longer", naming=["sample 3 (key k003): 5 bytes against 6"])
+        self.differ("one", "keys", naming=["sample 19 (key k019): its key is k020 in the other"])
+
+    def test_other_formats_are_compared_by_what_they_decode_to(self):
+        """A folder of images, what pack made of it, and a tar file of the same images."""
+        with tarfile.open(self.path("set.tar"), "w") as tar:
+            for i in range(10):
+                image = png(3, 4, 4, pixels(i))
+                self.write(f"folder/{'ab'[i // 5]}/{i}.png", image)
+                for name, data in ((f"{i}.png", image), (f"{i}.cls", b"%d" % (i // 5))):
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
+        for encode in ("raw", "png"):
+            self.succeed("pack", self.path("folder"), self.path(encode), "--from", "folder",
+                         "--encode", encode)
+        same = self.succeed_json("verify", self.path("raw"), "--against", self.path("folder"))
+        self.assertEqual((same["same"], same["compared"], same["compared_as"]),
+                         (True, 10, "decoded"))
+        # Of one kind, but stored differently: decoded where it is said.
+        self.differ("raw", "png", naming=["10 of 10 samples differ"])
+        self.succeed("verify", self.path("raw"), "--against", self.path("png"), "--codec", "datum")
+        self.write("folder/b/7.png", png(3, 4, 4, pixels(8)))
+        self.differ("folder", "raw", naming=["1 of 10 samples differs", "sample 7",
+                                             "image, decoded: byte"])
+        line = self.fail("verify", self.path("raw"), "--against", self.path("set.tar"), code=2,
+                         naming=["image:u8[3x4x4],label:i32[]", "are not to be compared with"])
+        self.assertIn("--codec", line)
+
+    def test_a_sample_that_cannot_be_read_differs(self):
+        values = [(b"%08d" % i, encode_datum(1, 4, 5, bytes([i]) * 20, i)) for i in range(9)]
+        write_records(self.path("one"), values)
+        values[4] = (values[4][0], b"\xff" * len(values[4][1]))
+        write_records(self.path("other"), values)
+        self.differ("one", "other", "--codec", "datum",
+                    naming=["1 of 9 samples differs", "sample 4"])
+        shutil.rmtree(self.path("other"))
+        self.fail("verify", self.path("one"), "--against", self.path("other"), naming="other")
+
+
+if __name__ == "__main__":
+    unittest.main()
