@@ -14,6 +14,7 @@
 #include "cli/pack/destination.hpp"
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
+#include "core/limits.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/dataset.hpp"
 #include "forebay/error.hpp"
@@ -165,7 +166,8 @@ class Packer {
     }
   }
 
-  // LMDB takes a full disk for an input/output error, so the message says how much room there is.
+  // LMDB takes a full disk, and a file as large as it may be, for an input/output error, so the
+  // message says how much room there is.
   template <typename Call>
   void write(Call&& call) {
     try {
@@ -174,10 +176,14 @@ class Packer {
       if (error.kind() != ErrorKind::io) throw;
       std::error_code unknown;
       const auto space = std::filesystem::space(destination_.partial(), unknown);
-      throw Error(ErrorKind::io,
-                  fmt::format("{} ({} are free there)", error.happened(),
-                              unknown ? "unknown bytes" : human_bytes(space.available)),
-                  "make room, then continue with the same command and --resume", error.where());
+      std::string room = unknown ? "unknown bytes" : human_bytes(space.available);
+      room += " are free there";
+      const auto most = largest_file();
+      if (most) room += fmt::format(", 'ulimit -f' allows files of {}", human_bytes(*most));
+      throw Error(ErrorKind::io, fmt::format("{} ({})", error.happened(), room),
+                  fmt::format("make room{}, then continue with the same command and --resume",
+                              most ? ", or raise that limit" : ""),
+                  error.where());
     }
   }
 

@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "comm/values.hpp"
+#include "core/limits.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
@@ -121,8 +122,9 @@ class LineFile : private NonCopyable {
 
  private:
   [[noreturn]] void fail() const {
-    throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(errno)),
-                "check the path and the free space", {.file = path_});
+    const int error = errno;
+    throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(error)),
+                remedy_for(error, "check the path and the free space"), {.file = path_});
   }
 
   std::string path_;

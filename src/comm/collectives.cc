@@ -6,6 +6,7 @@
 
 #include "comm/nonblocking.hpp"
 #include "comm/values.hpp"
+#include "core/limits.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "forebay/trace.hpp"
@@ -34,7 +35,7 @@ void collectively(Communicator& comm, const std::function<void()>& step) {
   } catch (const Error& error) {
     failure = serialize(error.at_rank(comm.rank()));
   } catch (const std::exception& error) {
-    failure = serialize(Error(ErrorKind::io, error.what(), "", {.rank = comm.rank()}));
+    failure = serialize(as_error(error, "opening this").at_rank(comm.rank()));
   }
   const auto all = gather_all(comm, std::uint8_t{!failure.empty()});
   for (int rank = 0; rank < comm.size(); ++rank) {

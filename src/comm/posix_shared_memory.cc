@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "comm/values.hpp"
+#include "core/limits.hpp"
 #include "core/memory_limit.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -38,7 +39,8 @@ struct Ticket {
   throw Error(
       ErrorKind::io,
       fmt::format("{} for shared memory failed: {}", call, std::generic_category().message(error)),
-      "check that it exists, is writable and has space, or use --stage mpi", {.file = directory});
+      remedy_for(error, "check that it exists, is writable and has space, or use --stage mpi"),
+      {.file = directory});
 }
 
 class Descriptor {
@@ -194,11 +196,13 @@ void describe(const Descriptor& descriptor, const std::string& directory, Ticket
   ticket.inode = status.st_ino;
 }
 
-Descriptor attach(const Ticket& ticket) {
+/// `error`: why not, if the system says.
+Descriptor attach(const Ticket& ticket, int& error) {
   const std::string path = ticket.named != 0
                                ? std::string(ticket.path.data())
                                : fmt::format("/proc/{}/fd/{}", ticket.pid, ticket.descriptor);
   Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor.valid()) error = errno;
   struct stat status {};
   // Another process namespace may have a process of that number with another file: compare.
   const bool same = descriptor.valid() && fstat(descriptor.get(), &status) == 0 &&
@@ -220,7 +224,7 @@ class NameRemover : private NonCopyable {
 
 /// One way of creating and attaching; an invalid descriptor on every rank when it did not work.
 Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::string& directory,
-                             bool named) {
+                             bool named, int& error) {
   Descriptor descriptor;
   Ticket created;
   const NameRemover remover(created);
@@ -235,7 +239,7 @@ Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::s
   });
   Ticket ticket = created;
   share_value(comm, ticket);
-  if (comm.rank() != 0 && ticket.descriptor >= 0) descriptor = attach(ticket);
+  if (comm.rank() != 0 && ticket.descriptor >= 0) descriptor = attach(ticket, error);
   const bool attached = everywhere(comm, descriptor.valid());
   return attached ? std::move(descriptor) : Descriptor();
 }
@@ -254,11 +258,12 @@ std::uint64_t free_shared_memory(const std::string& directory) {
 
 std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
                                           const std::string& directory) {
-  Descriptor descriptor = create_and_attach(comm, bytes, directory, false);
-  if (!descriptor.valid()) descriptor = create_and_attach(comm, bytes, directory, true);
+  int error = EACCES;
+  Descriptor descriptor = create_and_attach(comm, bytes, directory, false, error);
+  if (!descriptor.valid()) descriptor = create_and_attach(comm, bytes, directory, true, error);
   std::unique_ptr<SharedMemory> memory;
   collectively(comm, [&] {
-    if (!descriptor.valid()) fail("attaching", directory, EACCES);
+    if (!descriptor.valid()) fail("attaching", directory, error);
     memory = std::make_unique<PosixSharedMemory>(std::move(descriptor), bytes, directory);
   });
   return memory;

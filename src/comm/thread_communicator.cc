@@ -23,6 +23,7 @@
 #include "comm/thread_parts.hpp"
 #include "comm/values.hpp"
 #include "comm/waiting.hpp"
+#include "core/limits.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 
@@ -36,10 +37,7 @@ std::shared_ptr<std::byte> anonymous_memory(std::size_t bytes) {
   void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) {
-    throw Error(ErrorKind::io,
-                "mmap of " + std::to_string(bytes) +
-                    " bytes of memory failed: " + std::generic_category().message(errno),
-                "lower --stage-bytes");
+    throw no_memory(bytes, "the stage, or what ranks hold for each other", "--stage-bytes");
   }
   return {static_cast<std::byte*>(address), [bytes](std::byte* memory) { munmap(memory, bytes); }};
 }
@@ -50,11 +48,18 @@ class SharedByThreads final : public SharedMemory {
   SharedByThreads(std::shared_ptr<std::byte> memory, std::size_t bytes)
       : memory_(std::move(memory)), bytes_(bytes) {}
   std::span<std::byte> bytes() const override { return {memory_.get(), bytes_}; }
-  void reserve(std::size_t, std::size_t) override {}
+  /// Asks ahead, and not often: the system gives pages as they are touched, until it ends somebody.
+  void reserve(std::size_t, std::size_t size) override {
+    constexpr std::size_t kAhead = std::size_t{16} << 20;
+    const std::size_t before = reserved_.fetch_add(size);
+    if (before / kAhead == (before + size) / kAhead) return;
+    require_memory(std::max(size, kAhead), "windows of the stage", "--stage-bytes or --buffers");
+  }
 
  private:
   std::shared_ptr<std::byte> memory_;
   std::size_t bytes_;
+  std::atomic<std::size_t> reserved_ = 0;
 };
 
 using ThreadNumber = std::atomic<std::uint64_t>;

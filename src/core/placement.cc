@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/limits.hpp"
 #include "core/number_text.hpp"
 #include "core/topology.hpp"
 #include "forebay/error.hpp"
@@ -144,9 +145,8 @@ HelperThread::HelperThread(std::string name, const Placement& placement, Body bo
   auto placed = started.get_future();
   std::promise<void> ended;
   ended_ = ended.get_future();
-  thread_ = std::jthread([name = std::move(name), placement, body = std::move(body),
-                          started = std::move(started),
-                          ended = std::move(ended)](const std::stop_token& stop) mutable {
+  auto live = [name, placement, body = std::move(body), started = std::move(started),
+               ended = std::move(ended)](const std::stop_token& stop) mutable {
     name_this_thread(name);
     try {
       place_this_thread(placement);
@@ -158,7 +158,12 @@ HelperThread::HelperThread(std::string name, const Placement& placement, Body bo
     body(stop);
     body = nullptr;  // what it owns goes before anybody is told that it has ended
     ended.set_value();
-  });
+  };
+  try {
+    thread_ = std::jthread(std::move(live));
+  } catch (const std::system_error& error) {
+    throw no_thread(name, error.code().value());
+  }
   placed.get();  // on failure the thread has ended, and thread_ joins it
 }
 

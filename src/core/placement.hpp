@@ -60,7 +60,8 @@ class HelperThread {
   HelperThread() = default;
   /// Starts `body`, named and placed. `body` must return soon after a stop request, and must not
   /// throw: an exception that leaves it ends the program, as with std::thread.
-  /// Throws usage for a placement that is not possible; then nothing was started.
+  /// Throws usage for a placement that is not possible, and io where the system starts no more
+  /// threads; then nothing was started.
   HelperThread(std::string name, const Placement& placement, Body body);
 
   bool running() const { return thread_.joinable(); }

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "core/limits.hpp"
+#include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -20,10 +22,14 @@ class PrivateMemory {
     if (bytes > size_) {
       memory_.reset();
       size_ = 0;
-      memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow)));
+      const bool left = bytes < kLarge || bytes <= memory_limit().available_bytes;
+      if (left) {
+        memory_.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment, std::nothrow)));
+      }
       if (memory_ == nullptr) {
         throw Error(ErrorKind::usage,
-                    "there is no memory for " + std::to_string(bytes) + " bytes of samples",
+                    "there is no memory for " + std::to_string(bytes) +
+                        " bytes of samples: " + memory_left(),
                     "read fewer at a time, or check files that claim as much");
       }
       size_ = bytes;
@@ -35,6 +41,8 @@ class PrivateMemory {
 
  private:
   static constexpr std::align_val_t kAlignment{4096};
+  /// Asked for beforehand: the system promises more than there is.
+  static constexpr std::uint64_t kLarge = std::uint64_t{16} << 20;
   struct Delete {
     void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
   };

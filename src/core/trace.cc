@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/clock.hpp"
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -146,11 +147,12 @@ void write_trace(const std::string& path, std::span<const std::string> events_of
   }
   file << "\n]}\n";
   file.flush();
+  const int error = errno;
   if (file) return;
   throw Error(
       ErrorKind::io,
-      fmt::format("the trace cannot be written ({})", std::generic_category().message(errno)),
-      "check that its folder exists and has room", Where{.file = path});
+      fmt::format("the trace cannot be written ({})", std::generic_category().message(error)),
+      remedy_for(error, "check that its folder exists and has room"), Where{.file = path});
 }
 
 }  // namespace forebay

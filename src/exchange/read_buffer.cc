@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -20,7 +21,11 @@ BlockRing::BlockRing(std::size_t bytes, std::size_t blocks, std::size_t beside)
       beside_(beside) {}
 
 BlockRing::Memory BlockRing::allocate(std::size_t bytes) {
-  return Memory(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  if (bytes >= kLarge) require_memory(bytes, "samples of other ranks", "--stage-bytes");
+  void* memory = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+  if (memory == nullptr) throw no_memory(bytes, "samples of other ranks", "--stage-bytes");
+  return Memory(static_cast<std::byte*>(memory));
 }
 
 void BlockRing::leak_memory() {
@@ -127,7 +132,7 @@ class ReadBuffer::Work : private NonCopyable {
     } catch (const Error& error) {
       fail(error, stop);
     } catch (const std::exception& error) {
-      fail(Error(ErrorKind::io, error.what()), stop);
+      fail(as_error(error, "samples of other ranks", "--stage-bytes"), stop);
     }
   }
 

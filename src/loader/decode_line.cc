@@ -1,4 +1,5 @@
 #include "loader/decode_line.hpp"
+#include "core/limits.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +10,7 @@ namespace {
 // The wait for data looks up this often, for shutdown and for batches to decode.
 constexpr std::chrono::milliseconds kSlice{100};
 // What is thrown and no Error of ours is for want of memory.
-constexpr const char* kRemedy = "lower --batch or --decode-ahead";
+constexpr const char* kWhatTakesMemory = "--batch or --decode-ahead";
 
 }  // namespace
 
@@ -56,7 +57,7 @@ void DecodeLine::decode(Entry& entry, Lock& lock) {
   } catch (const Error& thrown) {
     error = thrown;
   } catch (const std::exception& thrown) {
-    error = Error(ErrorKind::io, thrown.what(), kRemedy);
+    error = as_error(thrown, "decoding a batch", kWhatTakesMemory);
   }
   lock.lock();
   entry.error = std::move(error);
@@ -81,7 +82,7 @@ void DecodeLine::take(Lock& lock) {
       failure_ = error;
     }
   } catch (const std::exception& error) {
-    failure_ = Error(ErrorKind::io, error.what(), kRemedy);
+    failure_ = as_error(error, "taking a batch", kWhatTakesMemory);
   }
 }
 

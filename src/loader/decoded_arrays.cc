@@ -7,12 +7,14 @@
 #include <new>
 #include <utility>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kLarge = std::size_t{16} << 20;  // asked for beforehand
 
 /// Bytes of one field of `samples`, to the next multiple of the alignment. Throws usage.
 std::size_t array_bytes(const Field& field, std::size_t samples) {
@@ -50,6 +52,7 @@ ArrayPool::Piece ArrayPool::get(std::size_t bytes) {
     free_.erase(found);
     return piece;
   }
+  if (largest_ >= kLarge) require_memory(largest_, "a decoded batch", "--batch or --decode-ahead");
   void* memory = ::operator new (largest_, std::align_val_t{kAlignment});
   return {std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(memory)), largest_};
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -30,9 +31,10 @@ std::vector<std::uint64_t> read_list_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
   if (!file) {
-    throw Error(errno == ENOENT ? ErrorKind::not_found : ErrorKind::io,
-                fmt::format("cannot open the list of samples: {}", std::strerror(errno)),
-                "check the path", {.file = path});
+    const int error = errno;
+    throw Error(error == ENOENT ? ErrorKind::not_found : ErrorKind::io,
+                fmt::format("cannot open the list of samples: {}", std::strerror(error)),
+                remedy_for(error, "check the path"), {.file = path});
   }
   std::vector<std::uint64_t> ids;
   std::string text;

@@ -8,6 +8,7 @@
 
 #include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -66,7 +67,7 @@ class ShareFiller::Work {
     } catch (const Error& error) {
       fail(error);
     } catch (const std::exception& error) {
-      fail(Error(ErrorKind::io, error.what()));
+      fail(as_error(error, "filling this rank's share", "--stage-bytes"));
     }
   }
   /// Without the parting: nobody else uses the communicator then.

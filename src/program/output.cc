@@ -1,4 +1,5 @@
 #include "program/output.hpp"
+#include "core/limits.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -37,8 +38,9 @@ void print_json(const nlohmann::ordered_json& json) {
 
 void flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw Error(ErrorKind::io, fmt::format("standard output: {}", std::strerror(errno)),
-              "make room where the output goes");
+  const int error = errno;
+  throw Error(ErrorKind::io, fmt::format("standard output: {}", std::strerror(error)),
+              remedy_for(error, "make room where the output goes"));
 }
 
 void print_row(std::string_view name, std::string_view text) {

@@ -7,12 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <span>
 #include <system_error>
 #include <thread>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "forebay/mpi.hpp"
@@ -69,7 +71,7 @@ int or_print(const std::function<void()>& run) {
     print_error(error.what());
     return exit_code(error);
   } catch (const std::exception& error) {
-    print_error(error.what());
+    print_error(as_error(error, "this command").what());
     return 1;
   }
 }
@@ -89,7 +91,7 @@ int run_under_launcher(const Body& body) {
     end_failed_job(*at_exit, error, code);
     return code;
   } catch (const std::exception& error) {
-    print_error(error.what());
+    print_error(as_error(error, "this command").what());
     MPI_Abort(MPI_COMM_WORLD, 1);
     return 1;
   }
@@ -123,6 +125,7 @@ std::string help_command(const CLI::App& app) {
 
 int run_program(CLI::App& app, int argc, char** argv) {
   set_log_hook(stderr_log_hook(), LogLevel::warning);
+  std::signal(SIGXFSZ, SIG_IGN);  // then writing fails, and says where and why
   try {
     app.parse(argc, argv);
     flush_output();
@@ -141,7 +144,7 @@ int run_program(CLI::App& app, int argc, char** argv) {
     print_once(error.what());
     return exit_code(error);
   } catch (const std::exception& error) {
-    print_error(error.what());
+    print_error(as_error(error, "this command").what());
     return 1;
   }
 }

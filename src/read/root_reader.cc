@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/non_copyable.hpp"
 
@@ -79,7 +80,8 @@ class RootReader::Work : private NonCopyable {
     } catch (const Error& error) {
       end_with(error.within(here));
     } catch (const std::exception& error) {
-      end_with(Error(ErrorKind::io, error.what(), "", here));
+      end_with(
+          as_error(error, "reading a window", "--stage-bytes, --batch or --depth").within(here));
     }
     // Reads without an answer may still write into the stage: it stays for as long as we live.
     if (abandoned()) new std::shared_ptr<Stage>(parts_.stage);

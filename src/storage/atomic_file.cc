@@ -11,14 +11,17 @@
 #include <system_error>
 #include <utility>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
 namespace {
 
 [[noreturn]] void throw_io(const std::string& path, const char* what) {
-  throw Error(ErrorKind::io, fmt::format("{}: {}", what, std::generic_category().message(errno)),
-              "check the free space and the permissions of its directory", {.file = path});
+  const int error = errno;
+  throw Error(ErrorKind::io, fmt::format("{}: {}", what, std::generic_category().message(error)),
+              remedy_for(error, "check the free space and the permissions of its directory"),
+              {.file = path});
 }
 
 /// Unlike that of any other process, on other machines that see the folder too.

@@ -98,6 +98,7 @@ std::string uring_refusal(int error) {
   if (error == ENOSYS) why = "kernel older than 5.6, or built without it";
   if (error == EPERM) why = "forbidden by kernel.io_uring_disabled or by a container";
   if (error == ENOMEM) why = "locked memory is used up: raise 'ulimit -l'";
+  if (error == EMFILE) why = "it takes a file: raise 'ulimit -n'";
   return fmt::format("io_uring is not available ({}: {})", errno_text(error), why);
 }
 

@@ -1,4 +1,5 @@
 #include "storage/file_error.hpp"
+#include "core/limits.hpp"
 
 #include <fmt/format.h>
 #include <sys/vfs.h>
@@ -29,7 +30,7 @@ OpenFault explain_open(int error) {
       return {ErrorKind::usage, "this is a directory, not a file", "name a file inside it"};
     case EMFILE:
     case ENFILE:
-      return {ErrorKind::io, "too many files are open", "raise the limit ('ulimit -n')"};
+      return {ErrorKind::io, "too many files are open", ""};
     case ENAMETOOLONG:
     case ELOOP:
       return {ErrorKind::usage, "the path cannot be followed", "check its length and its links"};
@@ -62,13 +63,13 @@ std::string errno_text(int error) { return std::generic_category().message(error
 Error open_error(const std::string& path, int error) {
   const OpenFault fault = explain_open(error);
   if (path.empty()) return {fault.kind, "the path of a file is empty", "name a file"};
-  return {fault.kind, fmt::format("{} ({})", fault.happened, errno_text(error)), fault.remedy,
-          Where{.file = path}};
+  return {fault.kind, fmt::format("{} ({})", fault.happened, errno_text(error)),
+          remedy_for(error, fault.remedy), Where{.file = path}};
 }
 
 Error read_error(const std::string& path, std::uint64_t offset, int error) {
   return {ErrorKind::io, fmt::format("the read failed ({})", errno_text(error)),
-          "check the device and the file system (the kernel's log says more)",
+          remedy_for(error, "check the device and the file system (the kernel's log says more)"),
           Where{.file = path, .offset = offset}};
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -44,8 +45,9 @@ RunLog::RunLog(const std::string& path, bool append) : path_(path) {
   if (path.empty()) return;
   file_.open(path, append ? std::ios::app : std::ios::trunc);
   if (!file_) {
-    throw Error(ErrorKind::io, "cannot write the log: " + std::generic_category().message(errno),
-                "choose another --log file", {.file = path});
+    const int error = errno;
+    throw Error(ErrorKind::io, "cannot write the log: " + std::generic_category().message(error),
+                remedy_for(error, "choose another --log file"), {.file = path});
   }
 }
 

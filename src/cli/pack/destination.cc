@@ -13,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "program/output.hpp"
 
@@ -32,8 +33,9 @@ constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "dat
 }
 
 [[noreturn]] void throw_system(const std::string& path, const char* call) {
-  throw_at(path, ErrorKind::io, fmt::format("{}: {}", call, std::strerror(errno)),
-           "check permissions and free space");
+  const int error = errno;
+  throw_at(path, ErrorKind::io, fmt::format("{}: {}", call, std::strerror(error)),
+           remedy_for(error, "check permissions and free space"));
 }
 
 bool holds_only_own_files(const fs::path& directory) {

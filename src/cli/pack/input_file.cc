@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "program/output.hpp"
 
@@ -18,8 +19,8 @@ namespace {
 
 Error system_error(const std::string& path, const char* call, int code) {
   return {code == ENOENT || code == ENOTDIR ? ErrorKind::not_found : ErrorKind::io,
-          fmt::format("{}: {}", call, std::strerror(code)), "check the path and its permissions",
-          at_file(path)};
+          fmt::format("{}: {}", call, std::strerror(code)),
+          remedy_for(code, "check the path and its permissions"), at_file(path)};
 }
 
 struct stat status_of(const std::string& path) {

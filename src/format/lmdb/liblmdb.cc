@@ -1,5 +1,7 @@
 #include "format/lmdb/liblmdb.hpp"
 
+#include "core/limits.hpp"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -35,12 +37,10 @@ ErrorKind kind_of(int code) {
   }
 }
 
-std::string_view remedy_for(int code) {
+std::string remedy_of(int code) {
   switch (code) {
     case ENODEV:
       return "this file system does not map files: use another engine than liblmdb";
-    case ENOSPC:
-      return "free some space on the device, or write elsewhere";
     case EACCES:
     case EPERM:
     case EROFS:
@@ -50,7 +50,7 @@ std::string_view remedy_for(int code) {
     case MDB_MAP_RESIZED:
       return "open it again: a writer has made it larger";
     default:
-      return "see the documentation of liblmdb for this code";
+      return remedy_for(code, "see the documentation of liblmdb for this code");
   }
 }
 
@@ -59,7 +59,7 @@ std::string_view remedy_for(int code) {
 void check_lmdb(int code, std::string_view call, const std::string& path) {
   if (code == MDB_SUCCESS) return;
   throw Error(kind_of(code), fmt::format("{} failed: {}", call, mdb_strerror(code)),
-              std::string(remedy_for(code)), {.file = path});
+              remedy_of(code), {.file = path});
 }
 
 MDB_val to_val(std::span<const std::byte> bytes) {
