@@ -181,6 +181,8 @@ class Loader {
   /// Names of the parts of each sample, where it is put together of several records: its value is
   /// then packed (forebay/packed_parts.hpp). Empty where a sample is one record, or fields.
   std::span<const std::string> parts() const;
+  /// As Samples::classes(). The same on all ranks.
+  std::span<const std::string> classes() const;
   /// Throws usage when the order is another one.
   const StridedOrder& order() const;
   /// One line: the strategy, engine, roots and sizes that were chosen, and why.

@@ -64,6 +64,9 @@ class Samples {
   std::uint64_t entries() const;
   /// As Loader::parts().
   std::span<const std::string> parts() const;
+  /// Names of what labels number, by their numbers: folders of images (read where they lie, packed,
+  /// or in a zip archive) have them. Empty: not known.
+  std::span<const std::string> classes() const;
   /// How values are decoded; told by the first sample, which the first call reads. Throws as
   /// make_codec, with the place.
   const Codec& codec() const;

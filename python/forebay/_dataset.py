@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_Path = Union[str, "os.PathLike[str]"]
+    from ._loader import Loader
+
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 #: What names a data set: a path, URL or pattern, several of them, or a Dataset.
 DatasetLike = Union[_Path, Sequence[_Path], Mapping[str, _Path], "Dataset"]
+#: What names classes: their names, or a data set that has some, or a file of them.
+ClassesLike = Union[DatasetLike, "Loader"]
 
 
 class Source(NamedTuple):
@@ -31,37 +36,73 @@ class Source(NamedTuple):
     fields: Optional[tuple[str, ...]]
 
 
+def _in_two(name: str) -> tuple[str, str]:
+    """The files that ``name`` begins with, where they exist, and ``#FIELDS``."""
+    end = len(name)
+    while end > 0:
+        if os.path.exists(name[:end]):
+            return name[:end], name[end:]
+        end = name.rfind("#", 0, end)
+    return "", name
+
+
 def _rooted(name: str) -> str:
     """A file's name that also holds once the process works in another directory."""
-    file, mark, fields = name.partition("#")
-    if "://" in name or not os.path.exists(file):
-        return name
-    return os.path.abspath(file) + mark + fields
+    file, fields = _in_two(name)
+    return name if "://" in name or not file else os.path.abspath(file) + fields
 
 
-def _plain(path: Any, apart: str) -> str:
-    """One of several paths, which are named together: it must not have what stands between them."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise usage(f"{path!r} is no path", "give a str or a pathlib.Path")
-    name = os.fspath(path)
-    for mark in apart:
-        if mark in name:
-            raise usage(f"'{name}' has a '{mark}', which stands between names", "rename or link it")
-    return _rooted(name)
+# What the C++ library takes for itself behind a backslash, and what else would part a name.
+_MARKS = re.compile(r"([\\*?\[\]{},#&=])")
+_PARTING = re.compile(r"[\\{},&]")
+
+
+def apart(name: str) -> str:
+    """``name`` as it stands between others: a file's name is taken as it is."""
+    file, fields = _in_two(name)
+    if _PARTING.search(file):
+        return _MARKS.sub(r"\\\1", file) + fields
+    return name
+
+
+def split_fields(name: str) -> tuple[str, str]:
+    """The files, and "#FIELDS" or nothing."""
+    file, fields = _in_two(name)
+    if not file:
+        file, mark, fields = name.partition("#")
+        fields = mark + fields
+    return file, fields
+
+
+def _text(path: Any) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise usage(f"{path!r} is no path", "give a str, bytes or a pathlib.Path")
+    return _rooted(os.fsdecode(path))
+
+
+def _plain(path: Any, mark: str) -> str:
+    """One of several paths, which are named together, with ``mark`` between them."""
+    name = apart(_text(path))
+    if mark in re.sub(r"\\.|\{[^}]*\}", "", name):
+        raise usage(
+            f"'{name}' has a '{mark}', which stands between names",
+            "put a backslash before it where it is part of one",
+        )
+    return name
 
 
 def _name(path: Any) -> str:
-    """The name that the command line would be given."""
-    if isinstance(path, (str, os.PathLike)):
-        return _rooted(os.fspath(path))
+    """The name that the command line would be given; bytes that are no text are escaped."""
+    if isinstance(path, (str, bytes, os.PathLike)):
+        return _text(path)
     if isinstance(path, Mapping):
         return "&".join(f"{part}={_plain(each, '&')}" for part, each in path.items())
-    if not isinstance(path, Sequence) or isinstance(path, (bytes, bytearray)):
+    if not isinstance(path, Sequence) or isinstance(path, bytearray):
         raise usage(f"{path!r} names no data set", "give a path, several, or a Dataset")
     if len(path) == 0:
         raise usage("the list of paths is empty", "name at least one file or database")
     if len(path) == 1:
-        return _plain(path[0], "")
+        return _text(path[0])
     return ",".join(_plain(each, ",") for each in path)
 
 
@@ -113,6 +154,9 @@ class Dataset:
         keep_records: Of LMDB, those of records that are samples, whatever their keys look like.
         order_by: ``key`` (by bytes) or ``number`` (for keys like "9", "10").
         decode: Whether values are decoded; else all come as they are stored.
+        classes: What the classes have to be numbered as: the training set (a path, Dataset or
+            Loader), a file with the name of one class a line, or a list of names. Raises
+            :class:`UsageError` where this data set numbers one otherwise.
         options: Any option of the command line that says what files are, as ``schema``, ``codec``,
             ``format``, ``header_bytes``.
     """
@@ -127,6 +171,7 @@ class Dataset:
         leave_out: Union[str, Sequence[str], None] = None,
         keep_records: Union[str, Sequence[str], None] = None,
         decode: bool = True,
+        classes: Optional[ClassesLike] = None,
         **options: Any,
     ) -> None:
         self._path = _name(path)
@@ -141,10 +186,11 @@ class Dataset:
             **options,
         }
         self._open()
+        require_same_numbers(classes, self._path, self.classes)
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._core: Any = _core.open_samples(self._path, loader_options(self._options))
+        self._core: Any = _core.open_samples(os.fsencode(self._path), loader_options(self._options))
         self._entries = int(self._core.entries())
         schema = [Field(*field) for field in self._core.schema()] if self._decode else []
         raw = raw_parts(self._core.parts(), schema)
@@ -182,6 +228,11 @@ class Dataset:
     def schema(self) -> list[Field]:
         """The decoded fields."""
         return list(self._schema)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of what labels number, by their numbers; empty where they are not known."""
+        return [os.fsdecode(name) for name in self._samples().classes()]
 
     @property
     def fingerprint(self) -> str:
@@ -275,6 +326,24 @@ class Dataset:
 
 
 _AT_ONCE = 64
+
+
+def require_same_numbers(wanted: Optional[ClassesLike], path: str, classes: Sequence[str]) -> None:
+    """Raises UsageError where ``path`` numbers a class otherwise than ``wanted`` does."""
+    if wanted is None:
+        return
+    of = "the names given"
+    if isinstance(wanted, (str, bytes, os.PathLike)):
+        of = _name(wanted)
+        names = _core.class_names_of(os.fsencode(of))
+    elif isinstance(wanted, Sequence):
+        names = [os.fsencode(name) for name in wanted]
+    else:
+        names = [os.fsencode(name) for name in wanted.classes]
+        of = (wanted.source if isinstance(wanted, Dataset) else wanted._source).path
+    _core.require_same_numbers(
+        os.fsencode(of), names, os.fsencode(path), [os.fsencode(name) for name in classes]
+    )
 
 
 def resolve(dataset: DatasetLike) -> Source:

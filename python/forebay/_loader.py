@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 from . import _core, _options
 from ._batch import Batch, Field
 from ._content import Content, Step
-from ._dataset import DatasetLike, resolve
+from ._dataset import ClassesLike, DatasetLike, require_same_numbers, resolve
 from ._errors import UserCodeError, usage
 from ._pipelines import Pipelines
 from ._ranks import Ranks, RanksLike, close_at_exit, failing_together, find_ranks
@@ -64,6 +64,8 @@ class Loader:
         keys: Whether batches carry ``key``, a list of bytes.
         seeds: Whether batches carry ``seed``: a number for each sample and epoch (``uint64``), for
             augmentation that does not depend on ranks.
+        classes: What the classes have to be numbered as, as of :class:`Dataset`: give a test set
+            its training set.
         options: Any option of the command line by its name, as ``stage_bytes``, ``engine``,
             ``group``; :func:`option_help` lists them. ``iterations`` and ``epochs`` limit the whole
             run, and ``epochs`` the strided order to each sample once in each of them: asking for
@@ -96,6 +98,7 @@ class Loader:
         ids: Optional[Any] = None,
         keys: bool = False,
         seeds: bool = False,
+        classes: Optional[ClassesLike] = None,
         **options: Any,
     ) -> None:
         self._generation = 0
@@ -135,6 +138,11 @@ class Loader:
             self._ranks, self._source.path, self._options, self._strided, self._content.describe
         )
         close_at_exit(self)
+        try:
+            require_same_numbers(classes, self._source.path, self.classes)
+        except BaseException:
+            self.close()
+            raise
 
     def __iter__(self) -> Iterator[Any]:
         """What is left of a resumed epoch, else a whole new epoch.
@@ -222,6 +230,11 @@ class Loader:
     def explain(self) -> str:
         """How the data set is read, and why so."""
         return self._pipelines.told().explanation
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of what labels number, by their numbers; empty where they are not known."""
+        return list(self._pipelines.classes)
 
     def skipped(self) -> list[tuple[int, str, str]]:
         """Id, key and reason of samples that ``on_error="skip"`` has left out on this rank.

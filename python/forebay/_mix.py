@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _core
-from ._dataset import Dataset, require_free_names
+from ._dataset import Dataset, apart, require_free_names, split_fields
 from ._errors import usage
 from ._loader import Loader
 from ._options import whole_number
@@ -253,14 +253,14 @@ def _one_after_the_other(parts: list[Dataset]) -> tuple[str, dict[str, Any]]:
     names: list[str] = []
     fields = ""
     for part in parts:
-        name, mark, after = part.source.path.partition("#")
-        if part.source.options != first.options or (mark + after != fields and names):
+        name, after = split_fields(part.source.path)
+        if part.source.options != first.options or (after != fields and names):
             raise usage(
                 f"{part.path} is described otherwise than {parts[0].path}",
                 "give all data sets of a mix the same fields and options",
             )
-        fields = mark + after
-        names.append(name)
+        fields = after
+        names.append(apart(name) if len(parts) > 1 else name)
     options = {key: value for key, value in first.options.items() if value is not None}
     if first.fields is not None:
         options["fields"] = list(first.fields)

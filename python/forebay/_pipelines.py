@@ -29,6 +29,7 @@ class Pipelines:
         core: The pipeline; None between two.
         length: Batches of a whole epoch.
         entries: Samples.
+        classes: Names of what labels number.
         yielded: The state to save, where the pipeline is further on than what was yielded.
         asked: The epoch that set_epoch() has asked for.
         given_up: An epoch was begun, and no iterator goes on with it.
@@ -57,10 +58,11 @@ class Pipelines:
         self._open(options)
 
     def _open(self, options: Any) -> None:
-        self.core = core = _core.Loader(self._ranks._comm, self._path, options)
+        self.core = core = _core.Loader(self._ranks._comm, os.fsencode(self._path), options)
         self._process = os.getpid()
         self._last: Optional[Told] = None
         self.entries = int(core.entries())
+        self.classes = [os.fsdecode(name) for name in core.classes()]
         self.length = int(core.epoch_iterations())
         self._opened(core)
 

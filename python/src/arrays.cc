@@ -31,7 +31,7 @@ nb::object array_over(std::span<const std::byte> data, ElementType type,
       nb::ndarray<nb::numpy>(start, shape.size(), shape.data(), capsule, nullptr, dtype_of(type)));
 }
 
-nb::list list_of_bytes(const std::vector<std::string>& texts) {
+nb::list list_of_bytes(std::span<const std::string> texts) {
   nb::list all;
   for (const std::string& text : texts) all.append(nb::bytes(text.data(), text.size()));
   return all;

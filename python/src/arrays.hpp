@@ -32,7 +32,7 @@ nb::object array_of(std::vector<Number> values) {
   return nb::cast(nb::ndarray<nb::numpy, Number, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-nb::list list_of_bytes(const std::vector<std::string>& texts);
+nb::list list_of_bytes(std::span<const std::string> texts);
 
 /// The shape of `samples` samples of `field`.
 std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples);

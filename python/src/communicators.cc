@@ -60,7 +60,7 @@ void add_communicators(nb::module_& module) {
 namespace {
 
 nb::object text_or_none(const std::string& text) {
-  return text.empty() ? nb::none() : nb::object(nb::cast(text));
+  return text.empty() ? nb::none() : nb::object(text_of(text));
 }
 
 void raise(const Error& error) {
@@ -68,9 +68,9 @@ void raise(const Error& error) {
   const Where& where = error.where();
   const nb::object make = nb::module_::import_("forebay._errors").attr("make");
   const nb::object exception =
-      make(std::string(to_string(error.kind())), error.what(), error.happened(), error.remedy(),
-           text_or_none(where.file), where.offset, where.sample, text_or_none(where.key),
-           where.rank < 0 ? nb::none() : nb::object(nb::cast(where.rank)));
+      make(std::string(to_string(error.kind())), text_of(error.what()), text_of(error.happened()),
+           text_of(error.remedy()), text_or_none(where.file), where.offset, where.sample,
+           text_or_none(where.key), where.rank < 0 ? nb::none() : nb::object(nb::cast(where.rank)));
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
 }
 

@@ -77,15 +77,16 @@ TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
 /// called while another thread is inside of next(), which then throws cancelled.
 class PythonLoader : private NonCopyable {
  public:
-  PythonLoader(const std::shared_ptr<Communicator>& comm, const std::string& path,
+  PythonLoader(const std::shared_ptr<Communicator>& comm, const nb::bytes& path,
                LoaderOptions options)
       : process_(getpid()),
         ends_behind_(comm->size() > 1 && comm->concurrent()),
         decode_(options.decode || !options.transform.empty()) {
+    const std::string name = name_of(path);
     const Unlocked unlocked;
     wait_for_ends();
     options.one_at_a_time = true;
-    loader_.emplace(Loader::open(comm, path, options));
+    loader_.emplace(Loader::open(comm, name, options));
     loader_->set_interrupt(ask_python);
     schema_ = loader_->schema();
     types_ = types_of(loader_->parts(), schema_);
@@ -268,8 +269,7 @@ void add_options(nb::module_& module) {
 void add_loader(nb::module_& module) {
   add_options(module);
   nb::class_<PythonLoader>(module, "Loader")
-      .def(nb::init<const std::shared_ptr<Communicator>&, const std::string&,
-                    const LoaderOptions&>(),
+      .def(nb::init<const std::shared_ptr<Communicator>&, const nb::bytes&, const LoaderOptions&>(),
            nb::arg("comm"), nb::arg("path"), nb::arg("options"))
       .def("next", &PythonLoader::next, nb::arg("parts"), nb::arg("keys"), nb::arg("seeds"))
       .def("close", &PythonLoader::close)
@@ -289,7 +289,20 @@ void add_loader(nb::module_& module) {
       .def("parts", asks([](Loader& loader) {
              return std::vector<std::string>(loader.parts().begin(), loader.parts().end());
            }))
-      .def("explain", asks([](Loader& loader) { return loader.explain(); }))
+      .def(
+          "classes",
+          [](PythonLoader& self) {
+            return list_of_bytes(self.ask([](Loader& loader) {
+              return std::vector<std::string>(loader.classes().begin(), loader.classes().end());
+            }));
+          },
+          nb::sig("def classes(self) -> list[bytes]"))
+      .def(
+          "explain",
+          [](PythonLoader& self) {
+            return text_of(self.ask([](Loader& loader) { return loader.explain(); }));
+          },
+          nb::sig("def explain(self) -> str"))
       .def("statistics", asks([](Loader& loader) { return to_json(loader.statistics()); }))
       .def("state", asks([](Loader& loader) { return loader.state(); }))
       .def("skipped", &skipped_of, nb::sig("def skipped(self) -> list[tuple[int, str, str]]"));

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
+#include <string_view>
 
 #include "core/non_copyable.hpp"
 
@@ -23,6 +25,14 @@ void add_loader(nb::module_& module);
 void add_samples(nb::module_& module);
 void add_order(nb::module_& module);
 void add_sync(nb::module_& module);
+
+// Names of files are bytes; Python's text of them is that of os.fsdecode().
+
+inline std::string name_of(const nb::bytes& name) { return {name.c_str(), name.size()}; }
+inline nb::object text_of(std::string_view text) {
+  return nb::steal(
+      PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
 
 // Doing without Python's lock, for everything that waits or copies.
 //

@@ -13,6 +13,7 @@
 #include "forebay/options.hpp"
 #include "forebay/sample_seed.hpp"
 #include "forebay/samples.hpp"
+#include "format/class_names.hpp"
 #include "module.hpp"
 
 namespace forebay::python {
@@ -118,9 +119,22 @@ nb::list keys_of(const Samples& samples) {
   return list_of_bytes(keys);
 }
 
-Samples open_samples(const std::string& path, const LoaderOptions& options) {
+Samples open_samples(const nb::bytes& path, const LoaderOptions& options) {
+  const std::string name = name_of(path);
   const Unlocked unlocked;
-  return Samples::open(path, options);
+  return Samples::open(name, options);
+}
+
+std::vector<std::string> names_of(const std::vector<nb::bytes>& names) {
+  std::vector<std::string> all;
+  for (const nb::bytes& name : names) all.push_back(name_of(name));
+  return all;
+}
+
+void check_numbers(const nb::bytes& first, const std::vector<nb::bytes>& first_names,
+                   const nb::bytes& other, const std::vector<nb::bytes>& other_names) {
+  const std::string of = name_of(first), path = name_of(other);
+  require_same_numbers({of, names_of(first_names)}, {path, names_of(other_names)});
 }
 
 }  // namespace
@@ -135,6 +149,9 @@ void add_samples(nb::module_& module) {
       .def(
           "schema", [](const Samples& samples) { return fields_of(samples.schema()); },
           nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
+      .def(
+          "classes", [](const Samples& samples) { return list_of_bytes(samples.classes()); },
+          nb::sig("def classes(self) -> list[bytes]"))
       .def("fingerprint", &Samples::fingerprint)
       .def("info", &Samples::info, nb::call_guard<Unlocked>())
       .def("key",
@@ -149,6 +166,20 @@ void add_samples(nb::module_& module) {
       .def("keys", &keys_of, nb::sig("def keys(self) -> list[bytes]"))
       .def("read", &read, nb::arg("ids"), nb::arg("decode"), nb::arg("wanted"));
   module.def("open_samples", &open_samples, nb::arg("path"), nb::arg("options"));
+  module.def(
+      "class_names_of",
+      [](const nb::bytes& text) {
+        const std::string name = name_of(text);
+        ClassNames names;
+        {
+          const Unlocked unlocked;
+          names = class_names_of(name);
+        }
+        return list_of_bytes(names);
+      },
+      nb::arg("text"), nb::sig("def class_names_of(text: bytes) -> list[bytes]"));
+  module.def("require_same_numbers", &check_numbers, nb::arg("first"), nb::arg("first_names"),
+             nb::arg("other"), nb::arg("other_names"));
 }
 
 // Orders as pure functions, for what is mixed or planned in Python.

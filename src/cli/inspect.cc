@@ -84,6 +84,8 @@ Json complete(Json pages, const Opened& opened, const Fields& fields) {
     pages["convention"] = convention_json(Json::parse(opened.data->info()));
   }
   if (!fields.problem.empty()) pages["fields_problem"] = fields.problem;
+  const std::vector<std::string>& classes = opened.data->facts().labels;
+  if (!classes.empty()) pages["classes"] = classes;
   return pages;
 }
 
@@ -92,6 +94,11 @@ std::string sizes_text(const Json& sizes) {
   if (sizes["min"] == sizes["max"]) return fmt::format("{} bytes each", count_of(sizes["min"]));
   return fmt::format("{} to {} bytes, mean {:.1f}", count_of(sizes["min"]), count_of(sizes["max"]),
                      sizes["mean"].get<double>());
+}
+
+void print_classes(const DataSet& data) {
+  const auto& classes = data.facts().labels;
+  if (!classes.empty()) print_row("classes", classes_text(classes));
 }
 
 void print_records(const Json& pages, const Opened& opened, const Fields& fields) {
@@ -104,6 +111,7 @@ void print_records(const Json& pages, const Opened& opened, const Fields& fields
   print_row("samples", opened.problem.empty() ? samples_text(pages["samples"], pages["convention"])
                                               : "not known: " + opened.problem);
   print_row("fields", describe(fields));
+  print_classes(*opened.data);
   print_row("records a leaf", fmt::format("{:.1f}", pages["records_per_leaf"].get<double>()));
   print_row("amplification", fmt::format("{:.2f} bytes read for each byte of value",
                                          pages["read_amplification"].get<double>()));
@@ -186,11 +194,13 @@ void inspect_databases(const DatasetOptions& options, const DataSet& data, Json 
   const std::string fields = describe(fields_of(data, options.codec));
   if (options.json) {
     info["fields"] = fields;
+    if (info.contains("labels")) info["classes"] = info["labels"];
     return print_json(info);
   }
   fmt::print("{}\n", options.path);
   print_row("samples", samples_text(info["entries"], convention_json(info)));
   print_row("fields", fields);
+  print_classes(data);
   print_databases(info);
 }
 

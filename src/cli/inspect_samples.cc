@@ -10,6 +10,7 @@
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
+#include "format/dataset_files.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
 #include "read/data_access.hpp"
@@ -85,6 +86,7 @@ Json to_json(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   json["files"] = files;
   json["file_bytes"] = data.stored_bytes();
   json["fingerprint"] = facts.fingerprint;
+  if (!facts.labels.empty()) json["classes"] = facts.labels;
   if (!facts.notes.empty()) json["notes"] = facts.notes;
   json["group"] = {{"samples", cost.samples},
                    {"requests", cost.requests},
@@ -113,6 +115,7 @@ void print_facts(const DataSet& data, const Fields& decoded, const ReadCost& cos
     print_row(i > 0 ? "" : fields ? "fields" : "parts", part_text(facts, i));
   }
   if (!fields) print_row("fields", describe(decoded));
+  if (!facts.labels.empty()) print_row("classes", classes_text(facts.labels));
   print_row("files", fmt::format("{}, {} in all", human_count(data.files().size()),
                                  human_bytes(data.stored_bytes())));
   print_row("reading", fmt::format("the first {} samples: {} reads of {} in all for {} of samples, "
@@ -173,6 +176,16 @@ std::string describe(const Fields& fields) {
                         (field.name.empty() ? "" : ":") + std::string(to_string(field.type)));
   }
   return text.empty() ? "undecoded bytes" : fmt::format("{} ({})", text, fields.codec);
+}
+
+std::string classes_text(std::span<const std::string> names) {
+  constexpr std::size_t kMostShown = 20;
+  std::string text;
+  for (const std::string& name : names.first(std::min(kMostShown, names.size()))) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", shown_name(name));
+  }
+  return fmt::format("{}: {}{}", human_count(names.size()), text,
+                     names.size() > kMostShown ? ", ..." : "");
 }
 
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {

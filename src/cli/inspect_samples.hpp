@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "cli/dataset_options.hpp"
@@ -21,6 +22,9 @@ struct Fields {
 Fields fields_of(const DataSet& data, const CodecOptions& options);
 /// "image:u8[3x32x32] (image)"
 std::string describe(const Fields& fields);
+
+/// "3: cat, dog, emu": how many, and the first names.
+std::string classes_text(std::span<const std::string> names);
 
 struct InspectSamplesOptions {
   std::uint64_t group = 256;  ///< samples whose reads are counted

@@ -196,7 +196,7 @@ void print_plan(const Loader& loader, bool json) {
   nlohmann::ordered_json object{{"explain", loader.explain()}, {"plan", nullptr}};
   const std::string plan = loader.plan(true);
   if (!plan.empty()) object["plan"] = nlohmann::ordered_json::parse(plan);
-  fmt::print("{}\n", object.dump());
+  print_json(object);
 }
 
 void run_samples(const std::shared_ptr<Communicator>& comm, const SamplesFlags& flags) {

@@ -121,6 +121,10 @@ std::string DataSet::describe() const {
   return text;
 }
 
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::string DataSet::info() const {
   using Json = nlohmann::ordered_json;
   Json files = Json::array();
@@ -136,7 +140,7 @@ std::string DataSet::info() const {
   info["files"] = files;
   info["stored_bytes"] = stored_bytes();
   info["fingerprint"] = facts_.fingerprint;
-  return info.dump();
+  return json_line(info);
 }
 
 void DataSet::require_runs(std::span<const IdRun> runs) const {

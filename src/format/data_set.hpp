@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -252,6 +253,9 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 /// Of the first and last bytes of every file as they are now, and of what `more` hands over.
 std::string ends_digest(std::span<const std::shared_ptr<const File>> files,
                         const std::function<void(const ByteSink&)>& more);
+
+/// On one line; bytes that are not UTF-8 (in names of files) are replaced.
+std::string json_line(const nlohmann::ordered_json& json);
 
 class DataSet : private NonCopyable {
  public:

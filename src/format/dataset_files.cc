@@ -20,20 +20,38 @@ constexpr std::size_t kMostFiles = 10'000'000;
 
 constexpr std::size_t kMostBeside = 64;
 
-/// At separators that are not inside of braces.
-std::vector<std::string> split(const std::string& text, char separator = ',') {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '{') ++depth;
-    if (c == '}') depth = std::max(0, depth - 1);
-    if (c == separator && depth == 0) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
+bool is_name(std::string_view text) {
+  return !text.empty() && field_name(text) == text && text[0] != '-' && text[0] != '.';
+}
+
+// What means something in the text of a data set, unless a backslash stands before it.
+constexpr std::string_view kMarks = "\\*?[]{},#&=";
+
+bool is_escape(std::string_view text, std::size_t at) {
+  return text[at] == '\\' && at + 1 < text.size() && kMarks.find(text[at + 1]) != std::string::npos;
+}
+
+/// How much of `text` from `from` on is the name of a folder that exists, with its slash: marks in
+/// it are what they are.
+std::size_t folder_length(const std::string& text, std::size_t from) {
+  std::size_t end = from;
+  if (is_foreign(std::string_view(text).substr(from))) return 0;
+  for (;;) {
+    const std::size_t slash = text.find('/', end);
+    if (slash == std::string::npos) break;
+    const std::string folder = without_file_scheme(text.substr(from, slash + 1 - from));
+    std::error_code unknown;
+    const bool begins = folder.empty() || folder == "file:/" || folder == "file://";
+    if (!begins && !std::filesystem::is_directory(folder, unknown)) break;
+    end = slash + 1;
   }
-  return parts;
+  return end - from;
+}
+
+/// Where `piece` has its files: behind "NAME=" of those beside each other.
+std::size_t files_in(std::string_view piece) {
+  const std::size_t equals = piece.find('=');
+  return equals != std::string_view::npos && is_name(piece.substr(0, equals)) ? equals + 1 : 0;
 }
 
 /// "000..009": the numbers, with as many digits where the first begins with a zero. Nothing where
@@ -57,14 +75,24 @@ std::vector<std::string> numbers_of(const std::string& text) {
   return numbers;
 }
 
-/// What the first pair of braces in `text` stands for, then the next, as shells have it.
-std::vector<std::string> expand_braces(const std::string& text) {
-  const std::size_t open = text.find('{');
-  const std::size_t close = text.find('}', open);
+/// The first `mark` from `from` on that no backslash stands before.
+std::size_t find_mark(const std::string& text, char mark, std::size_t from) {
+  for (std::size_t at = from; at < text.size(); ++at) {
+    if (text[at] == mark) return at;
+    if (is_escape(text, at)) ++at;
+  }
+  return std::string::npos;
+}
+
+/// What the first pair of braces in `text` stands for, then the next, as shells have it; those in
+/// the first `plain` characters are what they are.
+std::vector<std::string> expand_braces(const std::string& text, std::size_t plain = 0) {
+  const std::size_t open = find_mark(text, '{', plain);
+  const std::size_t close = find_mark(text, '}', std::min(open, text.size()));
   if (open == std::string::npos || close == std::string::npos) return {text};
   const std::string inside = text.substr(open + 1, close - open - 1);
   std::vector<std::string> words = numbers_of(inside);
-  if (words.empty()) words = split(inside);
+  if (words.empty()) words = split_names(inside, ',');
   const std::vector<std::string> ends = expand_braces(text.substr(close + 1));
   if (words.size() * ends.size() > kMostFiles) {
     throw Error(ErrorKind::usage, fmt::format("braces stand for more than {} files", kMostFiles),
@@ -77,36 +105,69 @@ std::vector<std::string> expand_braces(const std::string& text) {
   return all;
 }
 
+/// Its matches by glob(3), where a folder that exists is no pattern.
+std::string as_pattern(const std::string& text) {
+  const std::size_t plain = folder_length(text, 0);
+  std::string pattern;
+  for (const char c : text.substr(0, plain)) {
+    if (kMarks.find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern + text.substr(plain);
+}
+
 struct GlobMatches : private NonCopyable {
   ~GlobMatches() { ::globfree(&found); }
   glob_t found = {};
 };
 
 void add_matches(const std::string& text, std::vector<std::string>& out) {
+  if (const std::string name = without_escapes(text); name != text && storage_has(name)) {
+    return out.push_back(name);
+  }
   if (is_foreign(text)) {
     throw Error(ErrorKind::not_found, "no such file on this storage",
                 "check the path; patterns are for file systems only", {.file = text});
   }
-  const std::string pattern = without_file_scheme(text);
+  const std::string pattern = as_pattern(without_file_scheme(text));
   GlobMatches matches;
   const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches.found);
   if (code == GLOB_NOSPACE) throw std::bad_alloc();
   if (code != 0) {
     throw Error(ErrorKind::not_found, "no such file", "check the path, and quotes around patterns",
-                {.file = pattern});
+                {.file = without_file_scheme(text)});
   }
   const std::size_t before = out.size();
   out.insert(out.end(), matches.found.gl_pathv, matches.found.gl_pathv + matches.found.gl_pathc);
   std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
 }
 
+/// Where each '#' of `text` stands that is not in the name of a file or folder that exists.
+std::vector<std::size_t> find_hashes(const std::string& text) {
+  std::vector<std::size_t> places;
+  if (text.find('#') == std::string::npos) return places;
+  const std::vector<std::string> pieces = split_names(text, ',');
+  std::size_t begin = 0;
+  for (const std::string& piece : pieces) {
+    auto at = find_mark(piece, '#', folder_length(piece, 0));
+    // What all of `text` is has been asked before.
+    if (at != std::string::npos && pieces.size() > 1 && storage_has(piece)) at = std::string::npos;
+    for (; at != std::string::npos; at = find_mark(piece, '#', at + 1)) {
+      places.push_back(begin + at);
+    }
+    begin += piece.size() + 1;
+  }
+  return places;
+}
+
 /// The last '#' with files on its left; the whole text when there is none.
 std::size_t end_of_files(const std::string& text) {
   if (storage_has(text)) return text.size();
-  for (auto at = text.rfind('#'); at != std::string::npos && at > 0; at = text.rfind('#', at - 1)) {
-    if (storage_has(text.substr(0, at))) return at;
+  const std::vector<std::size_t> hashes = find_hashes(text);
+  for (auto at = hashes.rbegin(); at != hashes.rend(); ++at) {
+    if (*at > 0 && storage_has(text.substr(0, *at))) return *at;
   }
-  return std::min(text.rfind('#'), text.size());
+  return hashes.empty() ? text.size() : hashes.back();
 }
 
 [[noreturn]] void bad_fields(const std::string& text, const std::string& what) {
@@ -115,7 +176,7 @@ std::size_t end_of_files(const std::string& text) {
 
 std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
   std::vector<FieldChoice> choices;
-  for (const std::string& part : split(fields)) {
+  for (const std::string& part : split_names(fields, ',')) {
     const std::size_t equals = part.find('=');
     FieldChoice choice{.name = {}, .stored = part};
     if (equals != std::string::npos) {
@@ -131,19 +192,38 @@ std::vector<FieldChoice> parse_fields(const std::string& fields, const std::stri
   return choices;
 }
 
-bool is_name(const std::string& text) {
-  return !text.empty() && field_name(text) == text && text[0] != '-' && text[0] != '.';
-}
-
 [[noreturn]] void bad_names(const std::string& text, const std::string& what) {
   throw Error(ErrorKind::usage, what, "write NAME=FILES&NAME=FILES", {.file = text});
+}
+
+/// Whether `text` is UTF-8 of characters that a terminal shows.
+bool is_shown_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const std::size_t more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.size() <= more) return false;
+    std::uint32_t code = more == 0 ? lead : lead & (0x3fU >> more);
+    for (std::size_t i = 1; i <= more; ++i) {
+      const auto next = static_cast<unsigned char>(text[i]);
+      if ((next & 0xc0U) != 0x80) return false;
+      code = code << 6U | (next & 0x3fU);
+    }
+    constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const bool surrogate = code >= 0xd800 && code < 0xe000;
+    if (control || surrogate || code < kLeast[more] || code > 0x10ffff) return false;
+    text.remove_prefix(more + 1);
+  }
+  return true;
 }
 
 std::vector<std::string> expand(const std::string& files) {
   if (storage_has(files)) return {files};
   std::vector<std::string> found;
-  for (const std::string& part : split(files)) {
-    for (const std::string& file : storage_has(part) ? std::vector{part} : expand_braces(part)) {
+  for (const std::string& part : split_names(files, ',')) {
+    const bool there = storage_has(part);
+    for (const std::string& file :
+         there ? std::vector{part} : expand_braces(part, folder_length(part, 0))) {
       if (storage_has(file)) {
         found.push_back(file);
       } else {
@@ -156,13 +236,44 @@ std::vector<std::string> expand(const std::string& files) {
 
 }  // namespace
 
+std::vector<std::string> split_names(const std::string& text, char separator) {
+  std::vector<std::string> pieces;
+  std::size_t begin = 0;
+  int depth = 0;
+  const auto skip_folder = [&] {
+    const std::size_t files = begin + (separator == '&' ? files_in(text.substr(begin)) : 0);
+    return files + folder_length(text, files);
+  };
+  for (std::size_t at = skip_folder(); at < text.size(); ++at) {
+    if (is_escape(text, at)) {
+      ++at;
+    } else if (text[at] == '{') {
+      ++depth;
+    } else if (text[at] == '}') {
+      depth = std::max(0, depth - 1);
+    } else if (text[at] == separator && depth == 0) {
+      pieces.push_back(text.substr(begin, at - begin));
+      begin = at + 1;
+      at = skip_folder() - 1;
+    }
+  }
+  pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
+std::string without_escapes(std::string_view text) {
+  std::string name;
+  for (std::size_t at = 0; at < text.size(); ++at) name += text[is_escape(text, at) ? ++at : at];
+  return name;
+}
+
 std::vector<NamedFiles> files_beside(const std::string& text) {
   if (text.find('&') == std::string::npos || storage_has(text)) return {};
   std::vector<NamedFiles> all;
-  for (const std::string& piece : split(text, '&')) {
-    const std::size_t equals = piece.find('=');
-    if (equals == std::string::npos || !is_name(piece.substr(0, equals))) return {};
-    all.push_back({.name = piece.substr(0, equals), .text = piece.substr(equals + 1)});
+  for (const std::string& piece : split_names(text, '&')) {
+    const std::size_t files = files_in(piece);
+    if (files == 0) return {};
+    all.push_back({.name = piece.substr(0, files - 1), .text = piece.substr(files)});
   }
   for (const NamedFiles& one : all) {
     if (one.text.empty()) bad_names(text, fmt::format("part '{}' names no file", one.name));
@@ -224,9 +335,8 @@ std::string beside(const std::string& path, const std::string& end) {
 }
 
 std::string shown_name(std::string_view name) {
-  const bool plain = std::ranges::all_of(name, [](char c) { return c >= 0x20 && c <= 0x7e; });
-  return plain && name.size() <= kMostNameBytes ? std::string(name)
-                                                : printable_key(name, kMostNameBytes);
+  return is_shown_utf8(name) && name.size() <= kMostNameBytes ? std::string(name)
+                                                              : printable_key(name, kMostNameBytes);
 }
 
 }  // namespace forebay

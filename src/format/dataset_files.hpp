@@ -4,6 +4,8 @@
 //                    separated by commas;
 //                    a file that exists under the whole name wins over patterns and commas;
 //                    what a pattern matches is sorted by bytes, so number parts with equal widths
+//                    what stands in the name of a folder that exists is no pattern either;
+//                    '\' before one of *?[]{},#&=\ takes it for itself: a\,b.npy
 //   URLs             each file may be one (forebay/storage.hpp); on storage that is no file system
 //                    there are no patterns
 //   FILES#FIELDS     only these fields, in this order: NAME or NEW=NAME, separated by commas
@@ -33,6 +35,12 @@ struct NamedFiles {
   std::string name;
   std::string text;  ///< files, perhaps with '#FIELDS'
 };
+
+/// The pieces of `text` between separators that stand outside of braces and names of folders that
+/// exist, with no '\' before them.
+std::vector<std::string> split_names(const std::string& text, char separator);
+/// `text` with each '\' that takes what follows for itself removed.
+std::string without_escapes(std::string_view text);
 
 /// The files that lie beside each other; none where `text` is not of that form, or names a file as
 /// it stands. Throws usage where two have one name, or one is nothing.

@@ -18,9 +18,12 @@ constexpr std::size_t kMostParts = 64;
 constexpr std::array<std::string_view, 7> kNumbers = {"cls",   "cls2", "class", "count",
                                                       "index", "inx",  "id"};
 
-// Those of torchvision.datasets.folder.IMG_EXTENSIONS.
-constexpr std::array<std::string_view, 9> kImages = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
-                                                     ".pgm", ".tif",  ".tiff", ".webp"};
+// Those of torchvision.datasets.folder.IMG_EXTENSIONS, and GIF's, which decodes as well.
+constexpr std::array<std::string_view, 10> kImages = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",
+                                                      ".pgm", ".tif",  ".tiff", ".webp", ".gif"};
+
+constexpr std::array<std::string_view, 6> kLeftBehind = {
+    "__MACOSX", ".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", ".ipynb_checkpoints"};
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -44,6 +47,12 @@ bool is_image_name(std::string_view name) {
   std::ranges::transform(extension, extension.begin(), small);
   return std::ranges::find(kImages, extension) != kImages.end();
 }
+
+bool is_left_behind(std::string_view name) {
+  return std::ranges::count(kLeftBehind, name) > 0 || name.starts_with("._");
+}
+
+bool is_no_data(std::string_view name) { return name.starts_with('.') || is_left_behind(name); }
 
 void FoundMembers::begin_sample(std::string_view key) {
   found_.table.begin_sample(key);

@@ -157,7 +157,11 @@ struct MemberName {
 };
 /// Nothing for names without an extension, and those that begin with one.
 std::optional<MemberName> split_member_name(std::string_view name);
-/// Whether its extension is one of torchvision's ImageFolder.
+/// Whether its extension is one of torchvision's ImageFolder, or GIF's.
 bool is_image_name(std::string_view name);
+/// Whether macOS, Windows or Jupyter leave files or folders of that name behind.
+bool is_left_behind(std::string_view name);
+/// Whether a file or folder of that name is no data: left behind so, or hidden.
+bool is_no_data(std::string_view name);
 
 }  // namespace forebay

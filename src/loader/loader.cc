@@ -101,6 +101,7 @@ std::uint64_t Loader::entries() const { return pipeline_->entries(); }
 std::uint64_t Loader::epochs_done() const { return pipeline_->delivered_epochs(); }
 const Schema& Loader::schema() const { return pipeline_->schema(); }
 std::span<const std::string> Loader::parts() const { return pipeline_->parts(); }
+std::span<const std::string> Loader::classes() const { return pipeline_->classes(); }
 const StridedOrder& Loader::order() const { return pipeline_->order(); }
 std::string Loader::explain() const { return pipeline_->explain(); }
 std::string Loader::plan(bool json) const { return pipeline_->plan(json); }

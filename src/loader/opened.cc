@@ -10,6 +10,7 @@
 #include "comm/values.hpp"
 #include "core/log.hpp"
 #include "core/number_text.hpp"
+#include "format/class_names.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
@@ -255,6 +256,8 @@ void share_facts(Communicator& world, DataFacts& facts) {
   facts.files.resize(files);
   if (files > 0) world.broadcast(std::as_writable_bytes(std::span(facts.files)), 0);
   facts.fingerprint = broadcast_text(world, facts.fingerprint, 0);
+  facts.classes = parse_class_names(broadcast_text(world, class_names_text(facts.classes), 0),
+                                    "the class names of rank 0");
   std::uint64_t parts = facts.parts.size();
   share_value(world, parts);
   facts.parts.resize(parts);

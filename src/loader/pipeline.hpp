@@ -51,6 +51,7 @@ class Pipeline final : private BatchSource, private NonCopyable {
   const StridedOrder& order() const;
   const Schema& schema() const { return opened_.codec->schema(); }
   std::span<const std::string> parts() const { return opened_.source.facts.parts; }
+  std::span<const std::string> classes() const { return opened_.source.facts.classes; }
   std::string explain() const;
   std::string plan(bool json) const;
   /// After the batches that next() has given.

@@ -156,6 +156,7 @@ DataFacts DataAccess::facts() const {
       .assembled = !in_file && !known.parts_stay,
       .files = {},
       .parts = known.parts,
+      .classes = known.labels,
       .fingerprint = known.fingerprint};
   // Samples of any size lie apart in the stage, with their names.
   if (known.schema.fields.empty() && !known.keys_in_bytes) {

@@ -38,7 +38,8 @@ struct DataFacts {
   bool assembled = false;
   /// First sample of each file that has any, and the number of samples; empty for one file.
   std::vector<std::uint64_t> files;
-  std::vector<std::string> parts;  ///< of packed samples, by name (forebay/packed_parts.hpp)
+  std::vector<std::string> parts;    ///< of packed samples, by name (forebay/packed_parts.hpp)
+  std::vector<std::string> classes;  ///< names of what labels number; none: not known
   std::string fingerprint;
 };
 

@@ -194,6 +194,7 @@ Samples Samples::open(const std::string& dataset, const LoaderOptions& options, 
 const std::string& Samples::path() const { return store_->facts().path; }
 std::uint64_t Samples::entries() const { return store_->facts().entries; }
 std::span<const std::string> Samples::parts() const { return store_->facts().parts; }
+std::span<const std::string> Samples::classes() const { return store_->facts().labels; }
 const Codec& Samples::codec() const { return store_->codec(); }
 std::string Samples::fingerprint() const { return store_->facts().fingerprint; }
 std::string Samples::info() const { return store_->data().info(); }

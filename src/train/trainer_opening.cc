@@ -4,6 +4,7 @@
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
+#include "format/class_names.hpp"
 #include "train/net_catalog.hpp"
 #include "train/trainer.hpp"
 
@@ -135,6 +136,10 @@ void Trainer::build_network(const NetworkFactory& factory) {
                     to_string(test_set_->shape()), test_set_->targets(), to_string(shape),
                     training_set_->targets()),
         "pack both sets with one shape", {.file = options_.test, .rank = 0});
+  }
+  if (test_set_ && task_ == Task::classify) {
+    require_same_numbers({options_.dataset, training_set_->loader().classes()},
+                         {options_.test, test_set_->loader().classes()});
   }
   network_ = factory({.net = options_.net,
                       .input = shape,

@@ -310,7 +310,7 @@ def test_odd_indices_and_paths_are_refused(images):
             ds[wrong]
     with pytest.raises(IndexError):
         ds[np.array([True, False])]
-    for wrong in (None, 3, b"x", [], ["a,b.lmdb", "c.lmdb"], {"a": "x&y", "b": "z"}):
+    for wrong in (None, 3, bytearray(b"x"), [], ["a,b.lmdb", "c.lmdb"], {"a": "x&y", "b": "z"}):
         with pytest.raises(forebay.UsageError):
             forebay.Dataset(wrong)
 

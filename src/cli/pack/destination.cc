@@ -22,10 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Json = nlohmann::json;
+
 constexpr const char* kPlanFile = "forebay-pack.json";
+constexpr const char* kFilesFile = "forebay-pack.files";
 // Everything that a directory made by this program may hold; only such directories are removed.
-constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "data.mdb.forebay",
-                                                    kPlanFile, "forebay-pack.json.new"};
+constexpr std::array<std::string_view, 8> kOwnFiles{
+    "data.mdb", "lock.mdb", "data.mdb.forebay",      "data.mdb.classes",
+    kPlanFile,  kFilesFile, "forebay-pack.json.new", "forebay-pack.files.new"};
 
 [[noreturn]] void throw_at(const std::string& path, ErrorKind kind, const std::string& happened,
                            const std::string& remedy) {
@@ -41,8 +45,8 @@ constexpr std::array<std::string_view, 5> kOwnFiles{"data.mdb", "lock.mdb", "dat
 bool holds_only_own_files(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    // A sidecar that was being written when the program was killed.
-    if (name.starts_with("data.mdb.forebay.") && name.ends_with(".part")) continue;
+    // What was being written beside the data when the program was killed.
+    if (name.starts_with("data.mdb.") && name.ends_with(".part")) continue;
     if (std::find(kOwnFiles.begin(), kOwnFiles.end(), name) == kOwnFiles.end()) return false;
   }
   return true;
@@ -64,6 +68,43 @@ void sync_path(const std::string& path) {
   const bool failed = fsync(fd) != 0 && errno != EINVAL;
   close(fd);
   if (failed) throw_system(path, "fsync");
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Names of files are bytes: a list of numbers where they are no text.
+Json bytes_json(const std::string& bytes) {
+  try {
+    static_cast<void>(Json(bytes).dump());
+    return bytes;
+  } catch (const Json::exception&) {
+    return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  }
+}
+
+std::string bytes_of(const Json& json) {
+  if (json.is_string()) return json;
+  const auto bytes = json.get<std::vector<std::uint8_t>>();
+  return {bytes.begin(), bytes.end()};
+}
+
+Json read_json(const std::string& file) {
+  std::ifstream stream(file);
+  return Json::parse(stream, nullptr, false);
+}
+
+/// The file appears whole, or stays what it was.
+void write_json(const std::string& file, const Json& json) {
+  const std::string fresh = file + ".new";
+  {
+    std::ofstream stream(fresh);
+    stream << text_of(json) << '\n';
+    if (!stream.flush()) throw_system(fresh, "write");
+  }
+  sync_path(fresh);
+  fs::rename(fresh, file);
 }
 
 std::string without_trailing_slash(std::string path) {
@@ -122,28 +163,44 @@ void Destination::prepare_partial(bool resume, bool force) {
 
 void Destination::check_plan() const {
   const std::string file = (fs::path(partial_) / kPlanFile).string();
-  std::ifstream stream(file);
-  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  const Json json = read_json(file);
   const bool readable = json.is_object() && json.contains("plan") && json["plan"].is_string();
-  if (readable && json["plan"].get<std::string>() == plan_) return;
+  // As it was written, whatever its bytes were.
+  if (readable && text_of(Json(json["plan"])) == text_of(Json(plan_))) return;
   throw_at(file, ErrorKind::usage,
            "the interrupted packing was of another source, or with other options",
            "repeat its command with --resume, or start anew with --force");
 }
 
 void Destination::write_plan() const {
-  const std::string file = (fs::path(partial_) / kPlanFile).string();
-  const std::string fresh = file + ".new";
-  {
-    std::ofstream stream(fresh);
-    stream << nlohmann::json{{"plan", plan_}}.dump(2, ' ', false,
-                                                   nlohmann::json::error_handler_t::replace)
-           << '\n';
-    if (!stream.flush()) throw_system(fresh, "write");
-  }
-  sync_path(fresh);
-  fs::rename(fresh, file);
+  write_json(fs::path(partial_) / kPlanFile, {{"plan", plan_}});
   sync_path(partial_);
+}
+
+void Destination::keep(const PackedFiles& files) const {
+  Json states = Json::array(), skipped = Json::array();
+  for (const PackedState& state : files.states) states.push_back({state.records, state.digest});
+  for (const BadFile& file : files.skipped) {
+    skipped.push_back({{"at", file.at}, {"file", bytes_json(file.name)}, {"error", file.error}});
+  }
+  write_json(fs::path(partial_) / kFilesFile, {{"packed", states}, {"skipped", skipped}});
+}
+
+PackedFiles Destination::packed_files() const {
+  PackedFiles files;
+  try {
+    const Json json = read_json(fs::path(partial_) / kFilesFile);
+    for (const Json& state : json.at("packed")) {
+      files.states.push_back({.records = state.at(0), .digest = state.at(1)});
+    }
+    for (const Json& file : json.at("skipped")) {
+      files.skipped.push_back(
+          {.at = file.at("at"), .name = bytes_of(file.at("file")), .error = file.at("error")});
+    }
+  } catch (const Json::exception&) {
+    return {};
+  }
+  return files;
 }
 
 void Destination::lock_plan() {
@@ -160,7 +217,7 @@ void Destination::complete() {
     if (force_ && fs::exists(path_)) remove_own_directory(path_);
     sync_path(partial_);
     fs::rename(partial_, path_);
-    fs::remove(fs::path(path_) / kPlanFile);
+    for (const char* file : {kPlanFile, kFilesFile}) fs::remove(fs::path(path_) / file);
     sync_path(path_);
     sync_path(fs::path(path_).parent_path().string());
   } catch (const fs::filesystem_error& error) {

@@ -2,17 +2,34 @@
 //
 //   DEST.partial/data.mdb            a valid database of the records committed so far
 //   DEST.partial/forebay-pack.json   what is being packed; locked while a process packs
+//   DEST.partial/forebay-pack.files  of files that are records: what tells those that are packed
+//                                    from others, and which were left out
 //   DEST/                            appears by one rename when the last record is committed
 //
 // A data set of DEST's name therefore is whole, whatever happened: Ctrl-C, kill -9, a full disk.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "cli/pack/packer.hpp"
 #include "cli/pack/source.hpp"
 #include "core/non_copyable.hpp"
 
 namespace forebay::pack {
+
+/// The first `records` files, and a digest of their names, sizes and times.
+struct PackedState {
+  std::uint64_t records = 0;
+  std::uint64_t digest = 0;
+  bool operator==(const PackedState&) const = default;
+};
+
+struct PackedFiles {
+  std::vector<PackedState> states;  ///< before and after the commit that follows
+  std::vector<BadFile> skipped;
+};
 
 class Destination : private NonCopyable {
  public:
@@ -25,6 +42,11 @@ class Destination : private NonCopyable {
   const std::string& path() const { return path_; }
   /// Where the database is written until complete().
   const std::string& partial() const { return partial_; }
+
+  /// Keeps that for a later run, over what was kept before. Throws io.
+  void keep(const PackedFiles& files) const;
+  /// What was kept last; nothing where that cannot be read.
+  PackedFiles packed_files() const;
 
   /// Gives the finished database its name. The database must be closed. Throws io.
   void complete();

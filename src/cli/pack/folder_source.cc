@@ -1,17 +1,17 @@
-// A directory of class directories of image files. The classes are numbered in the order of
-// their names; a record's key holds the path below SOURCE, so equal file names stay apart.
+// A directory of class directories of image files, as folder_tree.hpp sees it. A record's key holds
+// the path below SOURCE, so equal file names stay apart. Classes are numbered in the order of their
+// names, or as those of another data set are.
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
-#include <random>
+#include <tuple>
 
 #include "cli/pack/input_file.hpp"
 #include "cli/pack/source.hpp"
 #include "forebay/error.hpp"
+#include "format/dataset_files.hpp"
 #include "program/output.hpp"
 
 namespace forebay::pack {
@@ -24,80 +24,82 @@ struct ImageFile {
   std::int32_t label;
 };
 
-bool has_image_suffix(const fs::path& path) {
-  std::string suffix = path.extension().string();
-  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  constexpr std::array<std::string_view, 8> kSuffixes{".jpg", ".jpeg", ".png",  ".webp",
-                                                      ".gif", ".bmp",  ".tiff", ".tif"};
-  return std::ranges::find(kSuffixes, suffix) != kSuffixes.end();
+std::uint64_t hash_of(const std::string& text, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(text.data(), text.size(), seed);
 }
 
-std::vector<std::string> class_names(const std::string& source) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(source)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-void add_class(const fs::path& source, const std::string& name, std::int32_t label,
-               std::vector<ImageFile>& files) {
-  const auto first = static_cast<std::ptrdiff_t>(files.size());
-  for (const auto& entry : fs::recursive_directory_iterator(source / name)) {
-    if (!has_image_suffix(entry.path()) || entry.is_directory()) continue;
-    if (!entry.is_regular_file()) {  // left out silently, it would be a sample that nobody misses
-      throw Error(ErrorKind::not_found, "not a file, or a link to none",
-                  "restore the image, or remove it from the source",
-                  at_file(entry.path().string()));
-    }
-    files.push_back({entry.path().lexically_relative(source).string(), label});
-  }
-  std::sort(files.begin() + first, files.end(),
-            [](const ImageFile& a, const ImageFile& b) { return a.path < b.path; });
-}
-
-// Not std::shuffle, whose result differs between standard libraries.
+/// By what `seed` makes of each name: where files come or go, all others stay in their order.
 void shuffle(std::vector<ImageFile>& files, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (std::size_t i = files.size(); i > 1; --i) std::swap(files[i - 1], files[random() % i]);
+  std::vector<std::pair<std::uint64_t, ImageFile>> drawn;
+  for (ImageFile& file : files) drawn.emplace_back(hash_of(file.path, seed), std::move(file));
+  std::ranges::sort(drawn, {},
+                    [](const auto& one) { return std::tie(one.first, one.second.path); });
+  for (std::size_t i = 0; i < files.size(); ++i) files[i] = std::move(drawn[i].second);
 }
 
-std::vector<ImageFile> find_images(const Options& options) {
+folder::Tree find_classes(const Options& options) {
   const Where where = at_file(options.source);
   if (!fs::is_directory(options.source)) {
     throw Error(ErrorKind::not_found, "not a directory",
                 "give a directory with one sub-directory of images for each class", where);
   }
-  std::vector<ImageFile> files;
-  std::int32_t label = 0;
-  for (const std::string& name : class_names(options.source)) {
-    add_class(options.source, name, label++, files);
+  folder::Tree tree = folder::find_tree(options.source);
+  if (tree.labelled && tree.images) return tree;
+  const std::string others = tree.left_out.text();
+  throw Error(ErrorKind::not_found,
+              "no class directory holds a file of an image (.jpg, .png, .webp, .gif, .bmp, .tif)" +
+                  (others.empty() ? others : ": " + others),
+              "give a directory with one sub-directory of images for each class", where);
+}
+
+/// The number of each class of `tree` among `names`.
+std::vector<std::int32_t> numbers_of(const folder::Tree& tree, const ClassNames& names,
+                                     const Options& options) {
+  std::vector<std::int32_t> numbers;
+  for (const folder::Class& one : tree.classes) {
+    const auto at = std::ranges::find(names, one.name);
+    if (at == names.end()) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("the folder '{}' is none of the {} classes of {}",
+                              shown_name(one.name), names.size(), options.classes),
+                  "move it elsewhere, or name a file or data set that has its class",
+                  at_file(options.source));
+    }
+    numbers.push_back(static_cast<std::int32_t>(at - names.begin()));
   }
-  if (files.empty()) {
-    throw Error(ErrorKind::not_found,
-                "no class directory holds a file of an image: .jpg, .png, .webp, .gif, .bmp, .tif",
-                "give a directory with one sub-directory of images for each class", where);
-  }
-  if (options.shuffle) shuffle(files, options.seed);
-  return files;
+  return numbers;
 }
 
 class FolderSource final : public Source {
  public:
-  explicit FolderSource(const Options& options)
-      : encoder_(options), root_(options.source), files_(find_images(options)) {}
+  explicit FolderSource(const Options& options) : encoder_(options), root_(options.source) {
+    folder::Tree tree = find_classes(options);
+    classes_ = options.classes.empty() ? tree.class_names() : class_names_of(options.classes);
+    const std::vector<std::int32_t> numbers = numbers_of(tree, classes_, options);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      std::vector<std::string>& files = tree.classes[i].files;
+      std::ranges::sort(files);
+      for (std::string& file : files) files_.push_back({std::move(file), numbers[i]});
+    }
+    if (options.shuffle) {
+      shuffle(files_, options.seed);
+      order_ = fmt::format(",seed={}", options.seed);
+    }
+    left_out_ = std::move(tree.left_out);
+  }
 
   std::uint64_t count() const override { return files_.size(); }
+  ClassNames classes() const override { return classes_; }
+  bool has_files() const override { return true; }
+  folder::LeftOut left_out() const override { return left_out_; }
 
   std::string fingerprint() const override {
-    XXH64_hash_t hash = 0;
-    for (const ImageFile& file : files_) {
-      const std::string text = file_fingerprint((root_ / file.path).string());
-      hash = XXH3_64bits_withSeed(text.data(), text.size(), hash);
-    }
-    return fmt::format("folder:{},{} files,{:016x},{}", fs::absolute(root_).string(), files_.size(),
-                       hash, encoder_.fingerprint());
+    return fmt::format("folder:{}{},classes={:016x},{}", fs::absolute(root_).string(), order_,
+                       hash_of(class_names_text(classes_), 0), encoder_.fingerprint());
+  }
+  std::string name(std::uint64_t index) const override { return files_[index].path; }
+  std::string state(std::uint64_t index) const override {
+    return file_fingerprint((root_ / files_[index].path).string());
   }
 
   SourceRecord read(std::uint64_t index) override {
@@ -115,6 +117,9 @@ class FolderSource final : public Source {
   ImageEncoder encoder_;
   fs::path root_;
   std::vector<ImageFile> files_;
+  ClassNames classes_;
+  std::string order_;
+  folder::LeftOut left_out_;
 };
 
 }  // namespace

@@ -6,9 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/non_copyable.hpp"
+#include "format/class_names.hpp"
 #include "format/codec/image.hpp"
+#include "format/folder/folder_tree.hpp"
 
 namespace forebay::pack {
 
@@ -16,6 +19,9 @@ namespace forebay::pack {
 
 enum class Origin : std::uint8_t { idx, cifar10, folder, raw, synthetic };
 enum class Encoding : std::uint8_t { raw, jpeg, png };
+/// What a file that cannot be packed does: `fail` ends the packing once all have been looked at,
+/// `skip` leaves the file out. Both list all of them.
+enum class OnError : std::uint8_t { fail, skip };
 
 struct Options {
   std::string source;
@@ -26,8 +32,10 @@ struct Options {
   std::uint64_t commit_every = 1000;  ///< records in a transaction, as in Caffe's tools
   std::optional<std::uint64_t> count;
   std::optional<ImageShape> shape;
-  ImageChoices images;          ///< how image files are read
-  std::string labels;           ///< file with the labels, for idx and raw
+  ImageChoices images;  ///< how image files are read
+  std::string labels;   ///< file with the labels, for idx and raw
+  std::string classes;  ///< file or data set whose names and numbers of classes are used
+  OnError on_error = OnError::fail;
   std::string split = "train";  ///< which files of a directory: train or test
   std::string preset;           ///< of synthetic data
   std::uint64_t seed = 0;
@@ -40,7 +48,7 @@ struct Options {
 
 /// A record without its number.
 struct SourceRecord {
-  std::string name;   ///< goes into the key behind the number; empty where the number says it all
+  std::string name;   ///< as Source::name()
   std::string value;  ///< as stored
 };
 
@@ -51,10 +59,22 @@ class Source : private NonCopyable {
 
   virtual std::uint64_t count() const = 0;
   /// One line that differs when the records may differ, as far as can be told without reading all
-  /// of them: paths, sizes and times of files, seeds.
+  /// of them: paths, sizes and times of files, seeds. Not of files() that are a record each.
   virtual std::string fingerprint() const = 0;
   /// Throws corrupt, io, not_found naming the file.
   virtual SourceRecord read(std::uint64_t index) = 0;
+  /// Of the classes that labels number; none: not known.
+  virtual ClassNames classes() const { return {}; }
+
+  /// Whether each record is a file of its own: one may be bad, mended or removed without the
+  /// others.
+  virtual bool has_files() const { return false; }
+  /// Goes into the key behind the number; empty where the number says it all.
+  virtual std::string name(std::uint64_t /*index*/) const { return {}; }
+  /// Where has_files(): one line that differs when this one may differ. Throws as read().
+  virtual std::string state(std::uint64_t /*index*/) const { return {}; }
+  /// What lies beside the records and is none.
+  virtual folder::LeftOut left_out() const { return {}; }
 };
 
 /// Throws usage, not_found, corrupt, io.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/log.hpp"
+#include "format/class_names.hpp"
 #include "format/convention/key_words.hpp"
 #include "storage/joined_file.hpp"
 
@@ -92,6 +93,22 @@ ConventionSet::ConventionSet(std::string path,
   }
   facts_.fingerprint += convention_.fingerprint();
   facts_.notes = notes_of(convention_);
+  join_labels();
+}
+
+/// Databases whose samples are one data set number the same things alike.
+void ConventionSet::join_labels() {
+  const DataSetFacts* longest = nullptr;
+  for (const auto& database : databases_) {
+    const DataSetFacts& facts = database->facts();
+    if (facts.labels.empty()) continue;
+    if (longest == nullptr) longest = &facts;
+    const bool more = facts.labels.size() > longest->labels.size();
+    const DataSetFacts &first = more ? facts : *longest, &other = more ? *longest : facts;
+    require_same_numbers({first.path, first.labels}, {other.path, other.labels});
+    longest = &first;
+  }
+  if (longest != nullptr) facts_.labels = longest->labels;
 }
 
 namespace {
@@ -414,17 +431,18 @@ std::string ConventionSet::info() const {
                          {"why", note.why},
                          {"metadata", metadata}});
   }
-  return Json{{"path", facts_.path},
-              {"format", "lmdb"},
-              {"entries", facts_.entries},
-              {"convention", to_string(convention_.databases()[0].convention)},
-              {"why", convention_.databases()[0].why},
-              {"order_by", to_string(order_by_)},
-              {"parts", facts_.parts},
-              {"databases", databases},
-              {"stored_bytes", stored_bytes()},
-              {"fingerprint", facts_.fingerprint}}
-      .dump();
+  Json info{{"path", facts_.path},
+            {"format", "lmdb"},
+            {"entries", facts_.entries},
+            {"convention", to_string(convention_.databases()[0].convention)},
+            {"why", convention_.databases()[0].why},
+            {"order_by", to_string(order_by_)},
+            {"parts", facts_.parts},
+            {"databases", databases},
+            {"stored_bytes", stored_bytes()},
+            {"fingerprint", facts_.fingerprint}};
+  if (!facts_.labels.empty()) info["labels"] = facts_.labels;
+  return json_line(info);
 }
 
 }  // namespace forebay::convention

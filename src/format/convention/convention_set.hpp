@@ -46,6 +46,8 @@ class ConventionSet final : public DataSet {
  private:
   friend class ConventionPlan;
 
+  void join_labels();
+
   std::vector<std::unique_ptr<lmdb::LmdbSet>> databases_;
   Convention convention_;
   KeyOrder order_by_;

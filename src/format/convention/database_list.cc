@@ -12,17 +12,6 @@
 namespace forebay::convention {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> pieces;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    pieces.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return pieces;
-}
-
 bool has_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
 /// Whether a file is there, perhaps in front of a '#NAME'. What other storages have is not asked.
@@ -34,13 +23,20 @@ bool exists(const std::string& text) {
   return false;
 }
 
+/// `text`, or what it is without escapes where that exists.
+std::string there(const std::string& text) {
+  const std::string name = without_escapes(text);
+  return name != text && !exists(text) && exists(name) ? name : text;
+}
+
 /// What lies beside databases and is none.
 bool is_companion(const std::string& path) {
-  return path.ends_with("-lock") || path.ends_with(".forebay");
+  return path.ends_with("-lock") || path.ends_with(".forebay") || path.ends_with(".classes");
 }
 
 std::vector<std::string> matches(const std::string& pattern) {
-  const auto hash = std::min(pattern.rfind('#'), pattern.size());
+  auto hash = std::min(pattern.rfind('#'), pattern.size());
+  if (hash > 0 && hash < pattern.size() && pattern[hash - 1] == '\\') hash = pattern.size();
   std::vector<std::string> found = find_files(pattern.substr(0, hash));
   std::erase_if(found, is_companion);
   if (found.empty()) {
@@ -53,15 +49,16 @@ std::vector<std::string> matches(const std::string& pattern) {
 
 std::vector<std::string> expand(const std::string& text) {
   const bool list = text.find(',') != std::string::npos;
-  if (storage_has(text) || (!list && !has_pattern(text))) return {text};
-  const std::vector<std::string> pieces = split(text, ',');
+  if (storage_has(text)) return {text};
+  if (!list && !has_pattern(text)) return {there(text)};
+  const std::vector<std::string> pieces = split_names(text, ',');
   const bool all_there = std::ranges::all_of(
-      pieces, [](const std::string& piece) { return exists(piece) || has_pattern(piece); });
+      pieces, [](const std::string& piece) { return exists(there(piece)) || has_pattern(piece); });
   if (!all_there && exists(text)) return {text};  // a named database with a comma in its name
   std::vector<std::string> paths;
   for (const std::string& piece : pieces) {
-    if (exists(piece) || !has_pattern(piece)) {
-      paths.push_back(piece);
+    if (const std::string path = there(piece); exists(path) || !has_pattern(piece)) {
+      paths.push_back(path);
     } else {
       const auto more = matches(piece);
       paths.insert(paths.end(), more.begin(), more.end());

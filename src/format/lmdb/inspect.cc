@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "forebay/error.hpp"
+#include "format/data_set.hpp"
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "format/user_cache.hpp"
 
@@ -236,7 +237,7 @@ std::string report_json(Database& database, const std::string& path) {
             {"samples", 0},
             {"convention", nullptr}};
   if (!report.damaged_meta.empty()) json["damaged_meta"] = report.damaged_meta;
-  return json.dump();
+  return json_line(json);
 }
 
 FreePages decode_free_pages(const Entry& entry, const DamageExplainer& explainer, PageNumber leaf) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/log.hpp"
+#include "format/class_names.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/leaf_index.hpp"
 #include "format/lmdb/verify.hpp"
@@ -133,6 +134,7 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
   facts_.sample_bytes = facts_.entries > 0 ? facts_.value_bytes / facts_.entries : 0;
   facts_.named = facts_.keys_in_bytes = true;
   facts_.fingerprint = database_->fingerprint().text;
+  facts_.labels = class_names_beside(files()[0]->path());
 }
 
 void LmdbSet::check_unchanged(std::uint32_t) const { database_->check_unchanged(); }
@@ -280,17 +282,18 @@ std::string LmdbSet::info() const {
                       {"convention", "plain"},
                       {"why", why},
                       {"metadata", Json::array()}};
-  return Json{{"path", facts_.path},
-              {"format", "lmdb"},
-              {"entries", facts_.entries},
-              {"convention", "plain"},
-              {"why", why},
-              {"order_by", "key"},
-              {"parts", Json::array()},
-              {"databases", Json::array({database})},
-              {"stored_bytes", stored_bytes()},
-              {"fingerprint", facts_.fingerprint}}
-      .dump();
+  Json info{{"path", facts_.path},
+            {"format", "lmdb"},
+            {"entries", facts_.entries},
+            {"convention", "plain"},
+            {"why", why},
+            {"order_by", "key"},
+            {"parts", Json::array()},
+            {"databases", Json::array({database})},
+            {"stored_bytes", stored_bytes()},
+            {"fingerprint", facts_.fingerprint}};
+  if (!facts_.labels.empty()) info["labels"] = facts_.labels;
+  return json_line(info);
 }
 
 }  // namespace forebay::lmdb

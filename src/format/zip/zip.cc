@@ -81,12 +81,12 @@ struct LeftOut {
   std::string first;
 };
 
-/// Any folder on the way, or the file, but for "." and "..": as macOS leaves them.
+/// Any folder on the way, or the file, but for "." and "..".
 bool is_hidden(std::string_view name) {
-  if (name.empty() || name.starts_with("__MACOSX/")) return true;
+  if (name.empty()) return true;
   while (!name.empty()) {
     const std::string_view step = name.substr(0, name.find('/'));
-    if (step.starts_with('.') && step != "." && step != "..") return true;
+    if (is_no_data(step) && step != "." && step != "..") return true;
     name.remove_prefix(std::min(name.size(), step.size() + 1));
   }
   return false;
