@@ -193,6 +193,27 @@ class TrainCommand(launch.AcceptanceCase):
         train(2, "parts", "--checkpoint", self.path("regression"), "--resume")
         self.assertEqual(self.read("straight"), self.read("parts"))
 
+    def test_a_test_set_whose_classes_are_numbered_otherwise_is_refused(self):
+        names = [f"row {row}" for row in range(10)]
+
+        def give_names(directory, classes):
+            path = os.path.join(directory, "data.mdb.classes")
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(name + "\n" for name in classes)
+            return path
+        self.addCleanup(os.unlink, give_names(self.training, names))
+        self.succeed("--iterations", 2)  # where one set has no names nothing can be told
+        for classes, ends in ((names[:4], 0), (names, 0), (names[2:4], 2), (["row x"], 2)):
+            with self.subTest(classes=classes):
+                path = give_names(self.test, classes)
+                result = self.train("--iterations", 2)
+                os.unlink(path)
+                self.assertEqual(result.code, ends, result.err)
+                if ends != 0:
+                    self.assertIn("numbered otherwise", result.err)
+                    self.assertIn(f"'{classes[0]}' is number 0", result.err)
+                    self.assertIn(f"pack it with '--classes {self.training}'", result.err)
+
     def test_shows_a_table_to_people(self):
         out = self.succeed("--iterations", 3)
         for word in ("read", "parameter sync", "rank 1", "images/s"):
