@@ -148,7 +148,7 @@ void add_source_options(CLI::App& app, Command& command) {
       ->capture_default_str();
   app.add_option("--classes", options.classes,
                  "File with the name of one class a line, or a data set: folders get the numbers "
-                 "that its classes have")
+                 "that its classes have; other sources just these names")
       ->type_name("FILE|DATASET");
   app.add_flag("--shuffle", options.shuffle, "Folder: files in random order");
 }

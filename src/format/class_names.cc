@@ -78,6 +78,7 @@ std::string class_names_text(std::span<const std::string> names) {
 ClassNames parse_class_names(std::string_view text, const std::string& path) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   ClassNames names;
   std::unordered_set<std::string> known;
   while (!text.empty()) {

@@ -26,7 +26,8 @@ ClassNames class_names_beside(const std::string& data_file);
 
 /// As they are stored. parse_class_names() gives them back.
 std::string class_names_text(std::span<const std::string> names);
-/// Throws corrupt, naming `path` and the line, for a name that is empty or there twice.
+/// Empty lines at the end are none. Throws corrupt, naming `path` and the line, for a name that is
+/// empty or there twice.
 ClassNames parse_class_names(std::string_view text, const std::string& path);
 
 /// The names of `text`: a file of them, or a data set that has some. Throws not_found for a data

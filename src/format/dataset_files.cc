@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -84,6 +85,47 @@ std::size_t find_mark(const std::string& text, char mark, std::size_t from) {
   return std::string::npos;
 }
 
+/// At separators outside of braces that no backslash stands before. `skip` says how much of a piece
+/// that begins somewhere has none.
+std::vector<std::string> split(const std::string& text, char separator,
+                               const std::function<std::size_t(std::size_t begin)>& skip = {}) {
+  std::vector<std::string> pieces;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t at = skip ? skip(0) : 0; at < text.size(); ++at) {
+    if (is_escape(text, at)) {
+      ++at;
+    } else if (text[at] == '{') {
+      ++depth;
+    } else if (text[at] == '}') {
+      depth = std::max(0, depth - 1);
+    } else if (text[at] == separator && depth == 0) {
+      pieces.push_back(text.substr(begin, at - begin));
+      begin = at + 1;
+      at += skip ? skip(begin) : 0;
+    }
+  }
+  pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
+/// Joins piece `i`, of which the first `plain` characters name no file, with those behind it, where
+/// only all of them together are the name of a file.
+void join_name(std::vector<std::string>& pieces, std::size_t i, char separator, std::size_t plain) {
+  constexpr std::size_t kMostJoined = 8;
+  std::string name = pieces[i].substr(plain);
+  if (is_foreign(name) || storage_has(name)) return;
+  const std::size_t most = std::min(kMostJoined, pieces.size() - i - 1);
+  for (std::size_t more = 1; more <= most; ++more) {
+    name += separator + pieces[i + more];
+    if (!storage_has(name)) continue;
+    pieces[i] = pieces[i].substr(0, plain) + name;
+    const auto next = pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    pieces.erase(next, next + static_cast<std::ptrdiff_t>(more));
+    return;
+  }
+}
+
 /// What the first pair of braces in `text` stands for, then the next, as shells have it; those in
 /// the first `plain` characters are what they are.
 std::vector<std::string> expand_braces(const std::string& text, std::size_t plain = 0) {
@@ -92,7 +134,7 @@ std::vector<std::string> expand_braces(const std::string& text, std::size_t plai
   if (open == std::string::npos || close == std::string::npos) return {text};
   const std::string inside = text.substr(open + 1, close - open - 1);
   std::vector<std::string> words = numbers_of(inside);
-  if (words.empty()) words = split_names(inside, ',');
+  if (words.empty()) words = split(inside, ',');
   const std::vector<std::string> ends = expand_braces(text.substr(close + 1));
   if (words.size() * ends.size() > kMostFiles) {
     throw Error(ErrorKind::usage, fmt::format("braces stand for more than {} files", kMostFiles),
@@ -176,7 +218,7 @@ std::size_t end_of_files(const std::string& text) {
 
 std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
   std::vector<FieldChoice> choices;
-  for (const std::string& part : split_names(fields, ',')) {
+  for (const std::string& part : split(fields, ',')) {
     const std::size_t equals = part.find('=');
     FieldChoice choice{.name = {}, .stored = part};
     if (equals != std::string::npos) {
@@ -237,27 +279,16 @@ std::vector<std::string> expand(const std::string& files) {
 }  // namespace
 
 std::vector<std::string> split_names(const std::string& text, char separator) {
-  std::vector<std::string> pieces;
-  std::size_t begin = 0;
-  int depth = 0;
-  const auto skip_folder = [&] {
-    const std::size_t files = begin + (separator == '&' ? files_in(text.substr(begin)) : 0);
-    return files + folder_length(text, files);
+  const auto files = [&](std::size_t begin) {
+    return separator == '&' ? files_in(std::string_view(text).substr(begin)) : 0;
   };
-  for (std::size_t at = skip_folder(); at < text.size(); ++at) {
-    if (is_escape(text, at)) {
-      ++at;
-    } else if (text[at] == '{') {
-      ++depth;
-    } else if (text[at] == '}') {
-      depth = std::max(0, depth - 1);
-    } else if (text[at] == separator && depth == 0) {
-      pieces.push_back(text.substr(begin, at - begin));
-      begin = at + 1;
-      at = skip_folder() - 1;
-    }
+  const auto skip = [&](std::size_t begin) {
+    return files(begin) + folder_length(text, begin + files(begin));
+  };
+  std::vector<std::string> pieces = split(text, separator, skip);
+  for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
+    join_name(pieces, i, separator, separator == '&' ? files_in(pieces[i]) : 0);
   }
-  pieces.push_back(text.substr(begin));
   return pieces;
 }
 

@@ -36,8 +36,8 @@ struct NamedFiles {
   std::string text;  ///< files, perhaps with '#FIELDS'
 };
 
-/// The pieces of `text` between separators that stand outside of braces and names of folders that
-/// exist, with no '\' before them.
+/// The pieces of `text` between separators that stand outside of braces and of names that exist,
+/// with no '\' before them.
 std::vector<std::string> split_names(const std::string& text, char separator);
 /// `text` with each '\' that takes what follows for itself removed.
 std::string without_escapes(std::string_view text);

@@ -93,6 +93,15 @@ class Classes(FolderTest):
             self.assertEqual(self.succeed_json("inspect", self.path(place))["classes"],
                              ["back\\slash", "cat\ufffd", "line\nend"])
 
+    def test_other_sources_take_names_and_copies_keep_them(self):
+        source, *_ = self.idx_source()
+        names = self.write("batches.meta.txt", b"airplane\nautomobile\nbird\n\n")
+        self.succeed("pack", source, self.path("idx"), "--from", "idx", "--classes", names)
+        self.succeed("pack", self.path("idx"), self.path("copy"), "--from", "synthetic", "--count", 40)
+        for place in ("idx", "copy"):
+            self.assertEqual(self.succeed_json("inspect", self.path(place))["classes"],
+                             ["airplane", "automobile", "bird"])
+
     def test_databases_one_after_the_other_agree_or_are_refused(self):
         self.make("in")
         self.make("more", ("dog", "cat"))
@@ -172,6 +181,16 @@ class BadFiles(FolderTest):
         line = self.fail(*self.arguments(), naming=[*self.BAD, "3 of 7 files", "--resume", "--on-error skip"])
         self.assertEqual(line.count("a.png"), 1)
         self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_what_mends_all_of_them_is_said(self):
+        self.image("in/a/1.png")
+        for number in (2, 3):
+            self.write(f"in/a/{number}.png", png(3, 4, 4, bytes(48)))
+        self.fail(*self.arguments(), naming=["2 of 3 files", "a/2.png", "a/3.png", "--shape", "--resume"])
+        for number in range(200):
+            self.write(f"in/b/{number:03}.png", png(3, 4, 4, bytes(48)))
+        line = self.fail(*self.arguments("--force"), naming=["100 of 101 files", "not looked at"])
+        self.assertEqual(line.count(".png"), 100)
 
     def test_packing_goes_on_after_they_were_mended_or_removed(self):
         self.make()

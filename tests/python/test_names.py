@@ -92,6 +92,12 @@ def test_marks_are_escaped_and_folders_are_no_patterns(arrays):
         assert ds[0]["data"][0] == number
         two = forebay.Dataset(os.path.join(arrays, escaped) + b"," + os.path.join(arrays, b"b.npy"))
         assert two[0]["data"][0] == number
+    comma, plain = os.path.join(arrays, b"a,b.npy"), os.path.join(arrays, b"b.npy")
+    for text in (comma + b"," + plain, plain + b"," + comma, comma + b"," + comma):
+        assert len(forebay.Dataset(text)) == 4
+    ampersand = os.path.join(arrays, b"a&b.npy")
+    beside = forebay.Dataset(b"x=" + ampersand + b"&y=" + plain + b"&z=" + ampersand)
+    assert [beside[0][side][0] for side in "xyz"] == [5, len(ODD) + 1, 5]
     os.unlink(os.path.join(arrays, b"a[1].npy"))
     pattern = forebay.Dataset(os.path.join(arrays, b"a[1].npy"))
     assert pattern[0]["data"][0] == len(ODD)

@@ -85,6 +85,11 @@ std::string plan_of(const Source& source, const Options& options, std::uint64_t 
   return fmt::format("{},count={}", source.fingerprint(), all ? "all" : std::to_string(count));
 }
 
+ClassNames classes_of(const Source& source, const Options& options) {
+  ClassNames names = source.classes();
+  return names.empty() && !options.classes.empty() ? class_names_of(options.classes) : names;
+}
+
 /// "00000042", or "00000042_cats/a.jpg": digits enough for `count` records and at least eight, as
 /// in Caffe's tools, so that the order of the keys is the order of the numbers. A name that is too
 /// long for a key loses its beginning.
@@ -107,13 +112,16 @@ Error error_of(const std::vector<BadFile>& bad, const Error& first, std::uint64_
     return {first.kind(), first.happened(), fmt::format("{}, {}", remedy, kAfter), first.where()};
   }
   std::string all;
+  const bool alike = !first.remedy().empty() && std::ranges::all_of(bad, [&](const BadFile& file) {
+    return file.remedy == first.remedy();
+  });
   for (const BadFile& file : bad) {
     all += fmt::format("{}{} ({})", all.empty() ? "" : "; ", shown_name(file.name), file.error);
   }
   return {first.kind(),
           fmt::format("{} of {} files cannot be packed{}: {}", bad.size(), looked_at,
                       gave_up ? ", and the others were not looked at" : "", all),
-          fmt::format("mend or remove them, {}", kAfter)};
+          fmt::format("{}, {}", alike ? first.remedy() : "mend or remove them", kAfter)};
 }
 
 class Packer {
@@ -122,6 +130,7 @@ class Packer {
       : options_(options),
         source_(open_source(options)),
         count_(records_to_pack(*source_, options)),
+        classes_(classes_of(*source_, options)),
         destination_(options, plan_of(*source_, options, count_)) {
     writer_.emplace(destination_.partial(), lmdb::WriterOptions{.commit_every = 0});
   }
@@ -242,25 +251,28 @@ class Packer {
   /// Packs number `index`, or only looks at it where another was bad before; false where it is bad
   /// itself.
   bool take(std::uint64_t index) {
+    SourceRecord record;
     try {
-      const SourceRecord record = source_->read(index);
-      if (bad_.empty()) put(index, record);
-      return true;
+      record = source_->read(index);
     } catch (const Error& error) {
       if (!is_of_one_file(error)) throw;
       if (!first_error_) first_error_ = error;
       const bool skip = options_.on_error == OnError::skip;
       (skip ? summary_.skipped : bad_)
-          .push_back(
-              {.at = packed_.records, .name = source_->name(index), .error = error.happened()});
+          .push_back({.at = packed_.records,
+                      .name = source_->name(index),
+                      .error = error.happened(),
+                      .remedy = error.remedy()});
       return false;
     }
+    if (bad_.empty()) put(index, record);
+    return true;
   }
 
   /// Whether others may be sound all the same. What no file of this kind can be packed with ends a
   /// packing, unless such files are to be left out.
   bool is_of_one_file(const Error& error) const {
-    if (!source_->has_files() || error.where().file == destination_.partial()) return false;
+    if (!source_->has_files()) return false;
     if (!std::filesystem::is_directory(options_.source)) return false;  // it went away
     switch (error.kind()) {
       case ErrorKind::corrupt:
@@ -341,7 +353,7 @@ class Packer {
   }
 
   void write_classes() {
-    summary_.classes = source_->classes();
+    summary_.classes = classes_;
     if (summary_.classes.empty()) return;
     write_whole_file(class_names_path(destination_.partial() + "/data.mdb"),
                      bytes_of(class_names_text(summary_.classes)));
@@ -367,6 +379,7 @@ class Packer {
   const Options& options_;
   std::unique_ptr<Source> source_;
   std::uint64_t count_;
+  ClassNames classes_;
   Destination destination_;
   std::optional<lmdb::Writer> writer_;
   PackedState done_;    // what is committed

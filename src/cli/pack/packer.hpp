@@ -15,6 +15,7 @@ struct BadFile {
   std::uint64_t at = 0;  ///< records that were packed before
   std::string name;      ///< below the source
   std::string error;
+  std::string remedy = {};  ///< empty: found by an earlier run
 };
 
 struct Summary {

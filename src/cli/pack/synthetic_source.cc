@@ -9,6 +9,7 @@
 #include "cli/pack/source.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
+#include "format/lmdb/dataset_path.hpp"
 #include "format/record_source.hpp"
 #include "program/output.hpp"
 
@@ -81,7 +82,8 @@ class ReplicatedSource final : public Source {
  public:
   explicit ReplicatedSource(const Options& options)
       : records_(open_records(options.source, SourceEngine::mmap)),
-        count_(options.count.value_or(records_->entries())) {
+        count_(options.count.value_or(records_->entries())),
+        classes_(class_names_beside(lmdb::resolve_dataset_path(options.source).data_file)) {
     if (records_->entries() == 0) {
       throw Error(ErrorKind::usage, "the data set has no records to replicate",
                   "name another one, or '-' to generate records", at_file(options.source));
@@ -96,6 +98,8 @@ class ReplicatedSource final : public Source {
   std::string fingerprint() const override {
     return fmt::format("replicated:{}", records_->fingerprint().text);
   }
+
+  ClassNames classes() const override { return classes_; }
 
   SourceRecord read(std::uint64_t index) override {
     const std::uint64_t sample = index % records_->entries();
@@ -112,6 +116,7 @@ class ReplicatedSource final : public Source {
  private:
   std::unique_ptr<RecordSource> records_;
   std::uint64_t count_;
+  ClassNames classes_;
   std::uint64_t position_ = 0;
 };
 
