@@ -206,6 +206,11 @@ void inspect_databases(const DatasetOptions& options, const DataSet& data, Json 
 
 void inspect(const DatasetOptions& options, const InspectSamplesOptions& samples) {
   const Opened opened = open(options);
+  if (!samples.dump.empty()) {
+    if (opened.problem.empty()) return inspect_samples(options, *opened.data, samples);
+    throw Error(ErrorKind::usage, "its samples are not known: " + opened.problem,
+                "give --convention plain to dump records", {.file = options.path});
+  }
   const std::string pages = opened.data->look_at_pages();
   if (!pages.empty()) return inspect_pages(options, opened, Json::parse(pages));
   Json info = Json::parse(opened.data->info());

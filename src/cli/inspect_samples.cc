@@ -191,8 +191,10 @@ std::string classes_text(std::span<const std::string> names) {
 void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) {
   app.add_option("--group", options.group, "Of files with fields: samples to count the reads of")
       ->capture_default_str();
-  app.add_option("--dump", options.dump,
-                 "Of files with fields: write the bytes of these samples (0,5,3 or all) to stdout");
+  app.add_option(
+      "--dump", options.dump,
+      "Write the values of these samples (0,5,3 or all) to stdout, one behind the other, "
+      "as loaders deliver them");
 }
 
 void inspect_samples(const DatasetOptions& dataset, const DataSet& data,

@@ -80,10 +80,11 @@ class PosixSharedMemory final : public SharedMemory, private NonCopyable {
     // Asked before anything is taken: filling shared memory to its end would leave none to others.
     const std::size_t missing = missing_bytes(first, last);
     if (missing == 0) return;
-    if (missing > free_shared_memory(directory_) || !allocate_chunks(first, last)) {
-      // There is too little for whole chunks, but perhaps enough for what is wanted.
-      if (size > free_shared_memory(directory_) || !allocate(offset, size)) fail_for_space(size);
-    }
+    // Whole chunks where there is plenty: ranks that take them at the same time would leave none to
+    // each other. Else no more than what is wanted.
+    const std::uint64_t free = free_shared_memory(directory_);
+    if (missing <= free / kPlenty && allocate_chunks(first, last)) return;
+    if (size > free || !allocate(offset, size)) fail_for_space(size);
   }
 
  private:
@@ -161,6 +162,7 @@ class PosixSharedMemory final : public SharedMemory, private NonCopyable {
 
   static constexpr std::size_t kChunk = std::size_t{4} << 20;  // of whole huge pages
   static constexpr std::size_t kWorthHugePages = kChunk;
+  static constexpr std::uint64_t kPlenty = 16;
 
   Descriptor descriptor_;
   std::size_t size_;

@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <ios>
+#include <streambuf>
 
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
+#include "order/order_limits.hpp"
 
 namespace forebay {
 namespace {
@@ -25,6 +29,54 @@ std::uint64_t parse_id(const std::string& word, std::uint64_t line, const std::s
       "write ids as decimal numbers, with white space between them", {.file = path});
 }
 
+/// Words between white space, of which no more is kept than an id can have: whatever the file is,
+/// its first words tell, and nothing behind them is read.
+class WordReader {
+ public:
+  explicit WordReader(std::istream& file) : file_(*file.rdbuf()) {}
+
+  /// False at the end.
+  bool next(std::string& word) {
+    constexpr std::size_t kLongest = 32;  // an id has 20 digits at most
+    int c = file_.sbumpc();
+    for (; c != kEnd && std::isspace(c) != 0; c = file_.sbumpc()) line_ += c == '\n' ? 1 : 0;
+    word.clear();
+    while (c != kEnd && std::isspace(c) == 0 && word.size() < kLongest) {
+      word += static_cast<char>(c);
+      c = file_.sbumpc();
+    }
+    if (c != kEnd) file_.sungetc();  // a line is counted when the next word begins behind it
+    return !word.empty();
+  }
+  std::uint64_t line() const { return line_; }
+
+ private:
+  static constexpr int kEnd = std::char_traits<char>::eof();
+
+  std::streambuf& file_;
+  std::uint64_t line_ = 1;
+};
+
+/// By half: memory is asked for before it is taken.
+void grow(std::vector<std::uint64_t>& ids, const std::string& path) {
+  constexpr std::size_t kFirst = 1024, kLarge = std::size_t{1} << 20;
+  const std::size_t wanted = std::max(kFirst, ids.size() + ids.size() / 2);
+  if (ids.size() > kMostDeliveries) {
+    throw Error(ErrorKind::usage, fmt::format("the list has more than {} samples", kMostDeliveries),
+                "name a file with less", {.file = path});
+  }
+  try {
+    if (wanted > kLarge) {
+      require_memory(wanted * sizeof(std::uint64_t),
+                     fmt::format("a list of over {} samples", ids.size()),
+                     "the number of samples in it");
+    }
+  } catch (const Error& error) {
+    throw error.within({.file = path});
+  }
+  ids.reserve(wanted);
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> read_list_file(const std::string& path) {
@@ -37,12 +89,13 @@ std::vector<std::uint64_t> read_list_file(const std::string& path) {
                 remedy_for(error, "check the path"), {.file = path});
   }
   std::vector<std::uint64_t> ids;
-  std::string text;
-  for (std::uint64_t line = 1; std::getline(file, text); ++line) {
-    std::istringstream words(text);
-    for (std::string word; words >> word;) ids.push_back(parse_id(word, line, path));
-  }
-  if (file.bad()) {
+  WordReader words(file);
+  try {
+    for (std::string word; words.next(word);) {
+      if (ids.size() == ids.capacity()) grow(ids, path);
+      ids.push_back(parse_id(word, words.line(), path));
+    }
+  } catch (const std::ios_base::failure&) {
     throw Error(ErrorKind::io, "cannot read the list of samples", "check the file system",
                 {.file = path});
   }

@@ -30,17 +30,28 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}.{}-{:08x}{:08x}.part", path, ::getpid(), random(), random());
 }
 
+std::string directory_of(const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  return directory.empty() ? "." : directory.string();
+}
+
+std::string own_name(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
     : path_(std::move(path)), temporary_(temporary_name(path_)) {
+  fd_ = ::open(directory_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  named_ = fd_ < 0 || ::access(own_name(fd_).c_str(), F_OK) != 0;
+  if (!named_) return;
+  if (fd_ >= 0) ::close(fd_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) throw_io(temporary_, "cannot make the file");
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (named_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -54,6 +65,14 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) throw_io(temporary_, "cannot flush to the device");
+  if (!named_) {
+    // A name that exists is replaced by renaming alone, so it gets one of its own first.
+    if (::linkat(AT_FDCWD, own_name(fd_).c_str(), AT_FDCWD, temporary_.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0) {
+      throw_io(temporary_, "cannot name the file");
+    }
+    named_ = true;
+  }
   if (::close(std::exchange(fd_, -1)) != 0) throw_io(temporary_, "cannot close");
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) throw_io(path_, "cannot rename to it");
   temporary_.clear();
@@ -62,9 +81,7 @@ void AtomicFile::commit() {
 
 // The rename itself must survive a power failure too. Not every file system can do it: best effort.
 void AtomicFile::sync_directory() const {
-  std::filesystem::path directory = std::filesystem::path(path_).parent_path();
-  if (directory.empty()) directory = ".";
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);

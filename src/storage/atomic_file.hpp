@@ -1,5 +1,7 @@
-// A file that appears under its name whole, or not at all: written beside it under a temporary
-// name, flushed to the device, then renamed. One thread.
+// A file that appears under its name whole, or not at all: written without a name, flushed to the
+// device, then named. A process that is killed meanwhile leaves nothing behind. Where the file
+// system has no files without names (NFS), it is written beside it under a temporary name,
+// "*.part". One thread.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +29,7 @@ class AtomicFile : private NonCopyable {
 
   std::string path_;
   std::string temporary_;
+  bool named_ = false;  ///< `temporary_` exists
   int fd_ = -1;
 };
 

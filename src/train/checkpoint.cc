@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -94,6 +95,20 @@ GrowthState growth_of(const nlohmann::json& header) {
                 kRemedy);
   }
   return growth;
+}
+
+std::string name_of(std::uint64_t iteration) { return fmt::format("{:012}{}", iteration, kSuffix); }
+
+/// Of the files in `directory`, those that end in `suffix`.
+std::vector<std::string> names_in(const std::string& directory, std::string_view suffix,
+                                  std::error_code& failed) {
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (name.ends_with(suffix)) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 Layout read_layout(const File& file) {
@@ -197,8 +212,7 @@ std::string write_checkpoint(const std::string& directory, const CheckpointHeade
     throw Error(ErrorKind::io, "cannot make the directory: " + failed.message(),
                 "choose another --checkpoint directory", {.file = directory});
   }
-  std::string path =
-      (fs::path(directory) / fmt::format("{:012}{}", header.iteration, kSuffix)).string();
+  std::string path = (fs::path(directory) / name_of(header.iteration)).string();
   const std::string text = to_text(header);
   const std::uint64_t text_size = text.size();
   AtomicFile file(path);
@@ -217,14 +231,42 @@ std::string write_checkpoint(const std::string& directory, const CheckpointHeade
   return path;
 }
 
+std::size_t thin_checkpoints(const std::string& directory, std::uint64_t iteration,
+                             std::uint64_t keep) {
+  std::error_code failed;
+  const std::string last = name_of(iteration);
+  std::vector<std::string> names = names_in(directory, kSuffix, failed);
+  std::erase_if(names, [&](const std::string& name) {
+    const bool ours = name.size() == last.size() &&
+                      name.find_first_not_of("0123456789") == name.size() - kSuffix.size();
+    return !ours || name > last;
+  });
+  if (names.size() <= keep) return 0;
+  std::ranges::sort(names);
+  names.resize(names.size() - keep);
+  return static_cast<std::size_t>(std::ranges::count_if(names, [&](const std::string& name) {
+    return fs::remove(fs::path(directory) / name, failed);
+  }));
+}
+
+void remove_unfinished_checkpoints(const std::string& directory) {
+  constexpr std::chrono::hours kAtWork{1};
+  std::error_code failed;
+  for (const std::string& name : names_in(directory, ".part", failed)) {
+    const fs::path path = fs::path(directory) / name;
+    const auto written = fs::last_write_time(path, failed);
+    const bool at_work = failed || fs::file_time_type::clock::now() - written < kAtWork;
+    if (name.find(kSuffix) == std::string::npos || at_work) continue;
+    fs::remove(path, failed);
+  }
+}
+
 std::string latest_checkpoint(const std::string& directory) {
   std::error_code failed;
   std::string latest;
-  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    const fs::path& path = entry->path();
-    // The iteration is zero-padded, so the order of names is that of iterations.
-    if (path.extension() == kSuffix) latest = std::max(latest, path.filename().string());
+  // The iteration is zero-padded, so the order of names is that of iterations.
+  for (const std::string& name : names_in(directory, kSuffix, failed)) {
+    latest = std::max(latest, name);
   }
   if (failed || latest.empty()) {
     throw Error(ErrorKind::not_found,

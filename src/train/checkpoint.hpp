@@ -61,6 +61,14 @@ struct TrainingState {
 std::string write_checkpoint(const std::string& directory, const CheckpointHeader& header,
                              const TrainingState& state);
 
+/// Removes all but the `keep` latest checkpoints in `directory` up to that of `iteration`; those of
+/// later iterations are of another run. Returns how many. What cannot be removed stays.
+std::size_t thin_checkpoints(const std::string& directory, std::uint64_t iteration,
+                             std::uint64_t keep);
+/// Removes what runs that were killed while they wrote have left, where file systems know no files
+/// without names; nothing that was written to within the last hour.
+void remove_unfinished_checkpoints(const std::string& directory);
+
 /// The checkpoint of the highest iteration in `directory`. Throws not_found.
 std::string latest_checkpoint(const std::string& directory);
 

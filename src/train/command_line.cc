@@ -111,6 +111,9 @@ void add_output_flags(CLI::App& command, TrainFlags& flags) {
                      "Directory for checkpoints, one an epoch; created if missing");
   command.add_option("--checkpoint-every", flags.run.checkpoint_every,
                      "Checkpoint also after so many iterations");
+  command.add_option("--keep-checkpoints", flags.run.keep_checkpoints,
+                     "Keep so many of the latest checkpoints, and remove older ones (default 10; "
+                     "0: keep all)");
   command.add_flag("--resume", flags.run.resume,
                    "Go on from the latest checkpoint in the --checkpoint directory");
   command.add_option("--log", flags.run.log,

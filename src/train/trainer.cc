@@ -222,7 +222,10 @@ void Trainer::save() {
   progress_.train_state = training_set_->loader().state();
   progress_.test_state = test_set_ ? test_set_->loader().state() : "";
   collectively(*comm_, [&] {
-    if (leads()) write_checkpoint(options_.checkpoint, progress_, arrays);
+    if (!leads()) return;
+    write_checkpoint(options_.checkpoint, progress_, arrays);
+    const std::uint64_t keep = options_.keep_checkpoints;
+    if (keep > 0) thin_checkpoints(options_.checkpoint, progress_.iteration, keep);
   });
 }
 

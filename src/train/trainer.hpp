@@ -54,15 +54,16 @@ struct TrainOptions {
   /// Batch, strategy and everything else about reading. The run ends after its `epochs`, or after
   /// its `iterations` if that is sooner; one of the two must be set.
   LoaderOptions loader;
-  std::string checkpoint;              ///< directory; empty: none are written
-  std::uint64_t checkpoint_every = 0;  ///< iterations between checkpoints within an epoch; 0: none
-  bool resume = false;                 ///< from the latest checkpoint in `checkpoint`
-  std::string log;                     ///< file for the JSON lines of run_log.hpp; empty: none
-  std::uint64_t log_every = 1;         ///< iterations between its lines
-  std::string trace;                   ///< file for a timeline that Perfetto opens; empty: none
-  GradientOptions gradients;           ///< their trace is that of the run
-  std::uint64_t accumulate = 1;        ///< batches of the loader for each iteration,
-  GrowthOptions growth;                ///< and how this number grows; needs a test set
+  std::string checkpoint;               ///< directory; empty: none are written
+  std::uint64_t checkpoint_every = 0;   ///< iterations between checkpoints within an epoch; 0: none
+  std::uint64_t keep_checkpoints = 10;  ///< the latest of this run; older ones go; 0: all stay
+  bool resume = false;                  ///< from the latest checkpoint in `checkpoint`
+  std::string log;                      ///< file for the JSON lines of run_log.hpp; empty: none
+  std::uint64_t log_every = 1;          ///< iterations between its lines
+  std::string trace;                    ///< file for a timeline that Perfetto opens; empty: none
+  GradientOptions gradients;            ///< their trace is that of the run
+  std::uint64_t accumulate = 1;         ///< batches of the loader for each iteration,
+  GrowthOptions growth;                 ///< and how this number grows; needs a test set
   bool measure_skew = false;  ///< a barrier before the end of each sum tells skew and sync apart
 };
 

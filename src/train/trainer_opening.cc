@@ -55,7 +55,9 @@ void Trainer::open(const NetworkFactory& factory) {
   if (options_.resume) restore();
   make_sync();
   collectively(*comm_, [&] {
-    if (leads()) log_.emplace(options_.log, options_.resume);
+    if (!leads()) return;
+    if (!options_.checkpoint.empty()) remove_unfinished_checkpoints(options_.checkpoint);
+    log_.emplace(options_.log, options_.resume);
   });
 }
 

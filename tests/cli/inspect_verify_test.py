@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import tarfile
 import unittest
 
-from command import CommandTest, encode_datum, liblmdb, png, write_records
+from command import COMMAND, CommandTest, encode_datum, liblmdb, png, write_records
 
 PAGE = 4096
 
@@ -39,6 +40,15 @@ class Inspect(CommandTest):
         self.assertGreater(report["read_amplification"], 1)
         self.assertEqual(report["sidecar"], "none")
         self.assertIn("8 digits", report["key_pattern"])
+
+    def test_values_of_samples_are_dumped(self):
+        values = datums(20)
+        write_records(self.path("set"), values)
+        for which, ids in (("3", [3]), ("7,0,7", [7, 0, 7]), ("all", range(20))):
+            result = subprocess.run([COMMAND, "inspect", self.path("set"), "--dump", which],
+                                    capture_output=True, check=True)
+            self.assertEqual(result.stdout, b"".join(values[i][1] for i in ids))
+        self.fail("inspect", self.path("set"), "--dump", "20", code=2, naming="sample 20")
 
     def test_text_names_the_same(self):
         write_records(self.path("set"), datums(1000))

@@ -104,6 +104,24 @@ class Interrupted(CommandTest):
             self.fail(*self.arguments("--resume"), naming="another process")
 
 
+    def test_the_one_that_comes_second_says_who_packs_and_leaves_it_alone(self):
+        first = subprocess.Popen([COMMAND, *self.arguments()], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        try:
+            while not os.path.exists(os.path.join(self.partial(), "data.mdb")):
+                time.sleep(0.01)
+            for more in ([], ["--resume"], ["--force"]):
+                self.fail(*self.arguments(*more), naming=[
+                    f"another process ({first.pid} of this machine) is packing here",
+                    "name another DEST"])
+            self.assertIsNone(first.poll())
+        finally:
+            first.kill()
+            first.communicate()
+        self.succeed(*self.arguments("--force", count=30))
+        self.assertEqual(len(records(self.path("out"))), 30)
+
+
 class ExistingDestination(CommandTest):
     def pack(self, *more):
         return ["pack", "-", self.path("out"), "--from", "synthetic", *SHAPE, "--count", "5", *more]

@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "tests/loader/random_loading.hpp"
+#include "tests/support/error_from.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -279,6 +280,22 @@ TEST(DrawnFeed, AListIsReadFromAFile) {
       EXPECT_EQ(ids, (std::vector<std::uint64_t>{3, 0, 7}));
     }
   });
+}
+
+// Something without an end, or as large as a disk, is told from a list by its first word.
+TEST(DrawnFeed, WhatCannotBeAListIsReadNoFurther) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
+  LoaderOptions options(OrderOptions{.batch = 2});
+  options.order = OrderName::listed;
+  for (const std::string path : {std::string("/dev/zero"), folder.file("data")}) {
+    options.list = path;
+    const Error error =
+        test::error_from([&] { Loader::open(self_communicator(), data.path(), options); });
+    EXPECT_THAT(error.what(), testing::HasSubstr(path));
+    EXPECT_THAT(error.what(), testing::HasSubstr("list"));
+    EXPECT_LT(std::string(error.what()).size(), 400U);
+  }
 }
 
 TEST(DrawnFeed, AListWithOtherWordsIsRefused) {

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
@@ -52,12 +56,38 @@ bool holds_only_own_files(const fs::path& directory) {
   return true;
 }
 
-void remove_own_directory(const std::string& directory) {
+void clear_own_directory(const std::string& directory) {
   if (!holds_only_own_files(directory)) {
     throw_at(directory, ErrorKind::usage, "the directory holds other files than a data set",
              "remove it by hand, or name another DEST");
   }
-  fs::remove_all(directory);
+  for (const auto& entry : fs::directory_iterator(directory)) fs::remove(entry.path());
+}
+
+void remove_own_directory(const std::string& directory) {
+  clear_own_directory(directory);
+  fs::remove(directory);
+}
+
+/// "another process (1234 of this machine)", as /proc/locks names who has locked the file behind
+/// `fd`.
+std::string holder_of(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return "another process";
+  const std::string file =
+      fmt::format("{:02x}:{:02x}:{}", major(status.st_dev), minor(status.st_dev), status.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    // "1: FLOCK  ADVISORY  WRITE 1234 08:02:12345 0 EOF"
+    std::istringstream words(line);
+    std::string number, kind, mode, access, place;
+    std::int64_t process = 0;
+    const bool read = bool(words >> number >> kind >> mode >> access >> process >> place);
+    if (read && kind == "FLOCK" && place == file && process > 0) {
+      return fmt::format("another process ({} of this machine)", process);
+    }
+  }
+  return "another process, of another machine or container,";
 }
 
 /// A name is on the device when its directory is.
@@ -122,8 +152,8 @@ Destination::Destination(const Options& options, std::string plan)
   if (path_.empty()) throw_at("DEST", ErrorKind::usage, "the name is empty", "name a directory");
   try {
     check_destination();
+    lock_partial();
     prepare_partial(options.resume, options.force);
-    lock_plan();
   } catch (const fs::filesystem_error& error) {
     throw_at(error.path1().string(), ErrorKind::io, error.code().message(),
              "check permissions and free space");
@@ -146,18 +176,43 @@ void Destination::check_destination() const {
   }
 }
 
-void Destination::prepare_partial(bool resume, bool force) {
-  if (fs::exists(partial_)) {
-    if (resume && fs::exists(fs::path(partial_) / kPlanFile)) return check_plan();
-    // Killed before anything was packed: nothing to resume, nothing to lose.
-    const bool empty = !fs::exists(fs::path(partial_) / "data.mdb");
-    if (!force && !empty) {
-      throw_at(partial_, ErrorKind::usage, "an interrupted packing is in the way",
-               "continue it with --resume, or start anew with --force");
-    }
-    remove_own_directory(partial_);
+/// What another process packs into is looked at by nobody else: the directory is locked before.
+void Destination::lock_partial() {
+  for (;;) {
+    fs::create_directories(partial_);
+    lock_ = open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ < 0) throw_system(partial_, "open");
+    lock_alone(lock_);
+    // It may have been finished, and so renamed, since it was opened.
+    struct stat locked {};
+    struct stat named {};
+    const bool same = fstat(lock_, &locked) == 0 && stat(partial_.c_str(), &named) == 0 &&
+                      locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+    if (same) break;
+    close(std::exchange(lock_, -1));
+    check_destination();
   }
-  fs::create_directories(partial_);
+  // Earlier versions lock this instead.
+  const int plan = open((fs::path(partial_) / kPlanFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (plan < 0) return;
+  lock_alone(plan);
+  close(plan);
+}
+
+void Destination::lock_alone(int fd) const {
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  throw_at(partial_, ErrorKind::changed, holder_of(fd) + " is packing here",
+           "wait for it, or name another DEST");
+}
+
+void Destination::prepare_partial(bool resume, bool force) {
+  if (resume && fs::exists(fs::path(partial_) / kPlanFile)) return check_plan();
+  // Killed before anything was packed: nothing to resume, nothing to lose.
+  if (!force && fs::exists(fs::path(partial_) / "data.mdb")) {
+    throw_at(partial_, ErrorKind::usage, "an interrupted packing is in the way",
+             "continue it with --resume, or start anew with --force");
+  }
+  clear_own_directory(partial_);
   write_plan();
 }
 
@@ -201,15 +256,6 @@ PackedFiles Destination::packed_files() const {
     return {};
   }
   return files;
-}
-
-void Destination::lock_plan() {
-  const std::string file = (fs::path(partial_) / kPlanFile).string();
-  lock_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock_ < 0) throw_system(file, "open");
-  if (flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  throw_at(partial_, ErrorKind::changed, "another process is packing here",
-           "wait for it, or name another DEST");
 }
 
 void Destination::complete() {

@@ -1,7 +1,8 @@
 // How an interrupted packing never looks complete, and goes on where it stopped.
 //
 //   DEST.partial/data.mdb            a valid database of the records committed so far
-//   DEST.partial/forebay-pack.json   what is being packed; locked while a process packs
+//   DEST.partial/                    locked while a process packs: a second one says who does
+//   DEST.partial/forebay-pack.json   what is being packed
 //   DEST.partial/forebay-pack.files  of files that are records: what tells those that are packed
 //                                    from others, and which were left out
 //   DEST/                            appears by one rename when the last record is committed
@@ -53,10 +54,11 @@ class Destination : private NonCopyable {
 
  private:
   void check_destination() const;
+  void lock_partial();
+  void lock_alone(int fd) const;
   void prepare_partial(bool resume, bool force);
   void check_plan() const;
   void write_plan() const;
-  void lock_plan();
 
   std::string path_;
   std::string partial_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -179,6 +180,40 @@ TEST_F(Checkpoint, OfAnotherNetworkIsCorruptForIt) {
   larger.parameters.push_back(0);
   larger.solver.push_back(0);
   EXPECT_THROW(read_checkpoint(path, larger.state()), Error);
+}
+
+TEST_F(Checkpoint, OldOnesAreThinnedAndThoseOfOtherRunsStay) {
+  const std::string folder = directory_.file("thinned");
+  for (const std::uint64_t iteration : {5, 10, 15, 20, 900}) {
+    CheckpointHeader at = header();
+    at.iteration = iteration;
+    write_checkpoint(folder, at, arrays_.state());
+  }
+  write_file(folder + "/best.checkpoint", "of somebody else");
+  EXPECT_EQ(thin_checkpoints(folder, 20, 4), 0U);
+  EXPECT_EQ(thin_checkpoints(folder, 20, 2), 2U);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre("000000000015.checkpoint", "000000000020.checkpoint",
+                                            "000000000900.checkpoint", "best.checkpoint"));
+}
+
+TEST_F(Checkpoint, WhatKilledRunsHaveLeftIsRemovedOnceNobodyWritesIt) {
+  const std::string folder = directory_.path();
+  const std::string old = folder + "/000000000015.checkpoint.12-0a.part";
+  const std::string fresh = folder + "/000000000016.checkpoint.13-0b.part";
+  for (const std::string& path : {old, fresh, folder + "/other.part"}) write_file(path, "half");
+  using Clock = std::filesystem::file_time_type::clock;
+  std::filesystem::last_write_time(old, Clock::now() - std::chrono::hours(2));
+  std::filesystem::last_write_time(folder + "/other.part", Clock::now() - std::chrono::hours(2));
+  remove_unfinished_checkpoints(folder);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(fresh));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/other.part"));
+  EXPECT_NO_THROW(remove_unfinished_checkpoints(folder + "/none"));
 }
 
 TEST_F(Checkpoint, InADirectoryThatCannotBeMadeIsAnIoError) {
