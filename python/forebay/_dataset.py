@@ -25,7 +25,7 @@ _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 #: What names a data set: a path, URL or pattern, several of them, or a Dataset.
 DatasetLike = Union[_Path, Sequence[_Path], Mapping[str, _Path], "Dataset"]
 #: What names classes: their names, or a data set that has some, or a file of them.
-ClassesLike = Union[DatasetLike, "Loader"]
+ClassesLike = Union[_Path, Sequence[str], "Dataset", "Loader"]
 
 
 class Source(NamedTuple):
@@ -156,7 +156,7 @@ class Dataset:
         decode: Whether values are decoded; else all come as they are stored.
         classes: What the classes have to be numbered as: the training set (a path, Dataset or
             Loader), a file with the name of one class a line, or a list of names. Raises
-            :class:`UsageError` where this data set numbers one otherwise.
+            :class:`UsageError` where this data set numbers one otherwise, or names none.
         options: Any option of the command line that says what files are, as ``schema``, ``codec``,
             ``format``, ``header_bytes``.
     """
@@ -335,12 +335,21 @@ def require_same_numbers(wanted: Optional[ClassesLike], path: str, classes: Sequ
     of = "the names given"
     if isinstance(wanted, (str, bytes, os.PathLike)):
         of = _name(wanted)
-        names = _core.class_names_of(os.fsencode(of))
-    elif isinstance(wanted, Sequence):
-        names = [os.fsencode(name) for name in wanted]
-    else:
+        names: list[bytes] = _core.class_names_of(os.fsencode(of))
+    elif isinstance(wanted, Dataset):
+        of = wanted.path
         names = [os.fsencode(name) for name in wanted.classes]
-        of = (wanted.source if isinstance(wanted, Dataset) else wanted._source).path
+    elif isinstance(wanted, Sequence):
+        names = [os.fsencode(str(name)) for name in wanted]
+    else:
+        of = wanted._source.path
+        names = [os.fsencode(name) for name in wanted.classes]
+    for place, have in ((of, names), (path, classes)):
+        if not have:
+            raise usage(
+                f"{place} does not name its classes, which are to be compared",
+                "pack it from folders (pack --classes gives it names), or leave classes out",
+            )
     _core.require_same_numbers(
         os.fsencode(of), names, os.fsencode(path), [os.fsencode(name) for name in classes]
     )

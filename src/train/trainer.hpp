@@ -113,6 +113,7 @@ class Trainer {
   void open(const NetworkFactory& factory);
   void find_checkpoint();
   void open_data_sets();
+  void compare_classes();
   void build_network(const NetworkFactory& factory);
   void make_sync();
   void restore();

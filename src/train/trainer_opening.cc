@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "comm/values.hpp"
+#include "core/log.hpp"
 #include "forebay/error.hpp"
 #include "forebay/placement.hpp"
 #include "format/class_names.hpp"
@@ -127,6 +128,19 @@ std::uint64_t Trainer::outputs() const {
   return task_ == Task::classify ? options_.classes : training_set_->targets();
 }
 
+// The same on all ranks.
+void Trainer::compare_classes() {
+  const NamedClasses training{options_.dataset, training_set_->loader().classes()};
+  const NamedClasses testing{options_.test, test_set_->loader().classes()};
+  require_same_numbers(training, testing);
+  if (training.names.empty() == testing.names.empty() || !leads()) return;
+  const bool test = testing.names.empty();
+  log(LogLevel::warning,
+      "{} does not name its classes: whether their numbers are those of {} is not known; pack it "
+      "with --classes",
+      test ? testing.of : training.of, test ? training.of : testing.of);
+}
+
 void Trainer::build_network(const NetworkFactory& factory) {
   const Shape& shape = training_set_->shape();
   if (test_set_ &&
@@ -139,10 +153,7 @@ void Trainer::build_network(const NetworkFactory& factory) {
                     training_set_->targets()),
         "pack both sets with one shape", {.file = options_.test, .rank = 0});
   }
-  if (test_set_ && task_ == Task::classify) {
-    require_same_numbers({options_.dataset, training_set_->loader().classes()},
-                         {options_.test, test_set_->loader().classes()});
-  }
+  if (test_set_ && task_ == Task::classify) compare_classes();
   network_ = factory({.net = options_.net,
                       .input = shape,
                       .outputs = outputs(),

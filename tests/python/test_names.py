@@ -10,6 +10,7 @@ import zlib
 import forebay
 import numpy as np
 import pytest
+from conftest import read_lmdb, write_lmdb
 
 #: Names that mean something else in patterns, lists and texts of fields, or are no text.
 ODD = [
@@ -192,3 +193,8 @@ def test_a_test_set_that_is_numbered_otherwise_is_refused(splits, kind):
         assert next(iter(test))["label"].ravel().tolist() in ([1, 3], [3, 1])
     with pytest.raises(forebay.UsageError, match="missing"):
         forebay.Dataset(train, classes=splits / "head.lmdb")
+    write_lmdb(splits / "unnamed.lmdb", read_lmdb(splits / "train.lmdb"))
+    unnamed = forebay.Dataset(splits / "unnamed.lmdb")
+    for test, wanted in (("unnamed.lmdb", train), ("train.lmdb", unnamed)):
+        with pytest.raises(forebay.UsageError, match="does not name its classes"):
+            forebay.Dataset(splits / test, classes=wanted)

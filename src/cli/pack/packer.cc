@@ -273,7 +273,10 @@ class Packer {
   /// packing, unless such files are to be left out.
   bool is_of_one_file(const Error& error) const {
     if (!source_->has_files()) return false;
-    if (!std::filesystem::is_directory(options_.source)) return false;  // it went away
+    // Where all of the source went away, or no file can be opened any more.
+    std::error_code failed;
+    std::filesystem::directory_iterator(options_.source, failed);
+    if (failed) return false;
     switch (error.kind()) {
       case ErrorKind::corrupt:
       case ErrorKind::unsupported:

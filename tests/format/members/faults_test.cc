@@ -75,6 +75,19 @@ TEST_F(Zip, LinksAreLeftOutWithANote) {
   EXPECT_THAT(data->facts().notes, ElementsAre(HasSubstr("1 links are left out, the first is '2")));
 }
 
+TEST_F(Zip, WhatSystemsLeaveBehindIsNoData) {
+  const std::string archive = test::zip_archive({{"in/cat/1.jpg", "a"},
+                                                 {"__MACOSX/in/cat/._1.jpg", "x"},
+                                                 {"in/.ipynb_checkpoints/1.jpg", "x"},
+                                                 {"in/cat/Thumbs.db", "x"},
+                                                 {"in/cat/desktop.ini", "x"},
+                                                 {"in/dog/2.gif", "b"}});
+  const auto data = open_data_set(file("left.zip", archive), {});
+  EXPECT_THAT(values(*data), ElementsAre("a", "b"));
+  EXPECT_THAT(data->facts().labels, ElementsAre("cat", "dog"));
+  EXPECT_THAT(data->facts().notes, ElementsAre(HasSubstr("4 hidden members are left out")));
+}
+
 TEST_F(Zip, ACommentMayHoldTheMarkOfItsEnd) {
   std::string archive = test::zip_archive({{"1.jpg", "a"}, {"2.jpg", "b"}});
   const std::string comment = "PK\5\6 is how archives end; this is no end of one";

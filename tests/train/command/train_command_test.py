@@ -202,7 +202,9 @@ class TrainCommand(launch.AcceptanceCase):
                 file.writelines(name + "\n" for name in classes)
             return path
         self.addCleanup(os.unlink, give_names(self.training, names))
-        self.succeed("--iterations", 2)  # where one set has no names nothing can be told
+        result = self.train("--iterations", 2)
+        self.assertEqual(result.code, 0, result.err)
+        self.assertEqual(result.err.count(f"{self.test} does not name its classes"), 1, result.err)
         for classes, ends in ((names[:4], 0), (names, 0), (names[2:4], 2), (["row x"], 2)):
             with self.subTest(classes=classes):
                 path = give_names(self.test, classes)
