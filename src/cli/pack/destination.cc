@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -134,7 +135,7 @@ void write_json(const std::string& file, const Json& json) {
     if (!stream.flush()) throw_system(fresh, "write");
   }
   sync_path(fresh);
-  fs::rename(fresh, file);
+  if (std::rename(fresh.c_str(), file.c_str()) != 0) throw_system(file, "rename");
 }
 
 std::string without_trailing_slash(std::string path) {
