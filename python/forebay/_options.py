@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -26,6 +27,8 @@ def text_of(value: Any) -> str:
     """An option's value in the text form that the command line shares; lists by commas."""
     if isinstance(value, bool):
         return _SWITCH[value]
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
     if isinstance(value, (list, tuple)):
         return ",".join(map(text_of, value))
     return str(value)
@@ -43,7 +46,7 @@ def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
                 f"there is no option {name!r}", f"{meant}forebay.option_help() has the names"
             )
         if value is not None:
-            options.set(name.replace("_", "-"), text_of(value))
+            options.set(name.replace("_", "-"), os.fsencode(text_of(value)))
     if ids is not None:
         options.set_ids(_sample_ids(ids))
     return options

@@ -236,7 +236,12 @@ void set_ids(
 void add_options(nb::module_& module) {
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def(nb::init<>())
-      .def("set", &LoaderOptions::set, nb::arg("name"), nb::arg("value"))
+      .def(
+          "set",
+          [](LoaderOptions& options, const std::string& name, const nb::bytes& value) {
+            options.set(name, name_of(value));
+          },
+          nb::arg("name"), nb::arg("value"))
       .def("set_ids", &set_ids, nb::arg("ids"))
       .def_rw("stage_bytes", &LoaderOptions::stage_bytes)
       .def_rw("decode_threads", &LoaderOptions::decode_threads)

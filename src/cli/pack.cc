@@ -45,7 +45,9 @@ Sources:
 Records are Caffe Datums with channels in the order red, green, blue, and transparency behind them
 where files have it; images stand upright, as their EXIF orientation says. Images of 16 bits are
 stored with --encode png. Keys are numbers of eight or more digits, for folders followed by '_' and
-the path. The data set is written as DEST.partial and gets its name when it is complete.)";
+the path. Classes are numbered in the order of their names, or as --classes says; their names are
+kept, and what is no sample is counted. The data set is written as DEST.partial and gets its name
+when it is complete.)";
 
 ImageShape parse_shape(const std::string& text) {
   const Schema schema = parse_schema("shape:u8[" + text + "]");

@@ -49,7 +49,7 @@ class Cifar10Source final : public Source {
     return text + encoder_.fingerprint();
   }
 
-  SourceRecord read(std::uint64_t index) override {
+  std::string read(std::uint64_t index) override {
     const auto batch = std::find_if(batches_.begin(), batches_.end(),
                                     [&](const Batch& b) { return index < b.end; });
     const std::uint64_t offset = (index - batch->begin) * kRecordBytes;
@@ -62,7 +62,7 @@ class Cifar10Source final : public Source {
                   at_file(batch->file.path(), offset));
     }
     record.erase(record.begin());
-    return {.name = {}, .value = encoder_.encode({kShape, std::move(record)}, label)};
+    return encoder_.encode({kShape, std::move(record)}, label);
   }
 
  private:

@@ -201,13 +201,13 @@ class FlatSource final : public Source {
                        encoder_.fingerprint());
   }
 
-  SourceRecord read(std::uint64_t index) override {
+  std::string read(std::uint64_t index) override {
     const std::uint64_t bytes = images_.shape.bytes();
     Image image{.shape = images_.shape, .pixels = std::vector<std::byte>(bytes)};
     file_.read(images_.begin + index * bytes, image.pixels);
     std::optional<std::int32_t> label;
     if (!labels_.empty()) label = labels_[index];
-    return {.name = {}, .value = encoder_.encode(std::move(image), label)};
+    return encoder_.encode(std::move(image), label);
   }
 
  private:

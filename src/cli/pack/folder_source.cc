@@ -102,12 +102,11 @@ class FolderSource final : public Source {
     return file_fingerprint((root_ / files_[index].path).string());
   }
 
-  SourceRecord read(std::uint64_t index) override {
+  std::string read(std::uint64_t index) override {
     const ImageFile& file = files_[index];
     const std::string path = (root_ / file.path).string();
     try {
-      return {.name = file.path,
-              .value = encoder_.encode_file(read_file(path, kMaxImageBytes), file.label)};
+      return encoder_.encode_file(read_file(path, kMaxImageBytes), file.label);
     } catch (const Error& error) {
       throw error.within(at_file(path));
     }

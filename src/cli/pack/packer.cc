@@ -223,11 +223,11 @@ class Packer {
 
   /// Whether record `number` is that of `index` in the source.
   bool is_packed(std::uint64_t number, std::uint64_t index) {
-    const SourceRecord record = source_->read(index);
-    const std::string key = record_key(number, count_, record.name);
+    const std::string wanted = source_->read(index);
+    const std::string key = record_key(number, count_, source_->name(index));
     last_key_.assign(bytes_of(key).begin(), bytes_of(key).end());
     std::vector<std::byte> value;
-    return writer_->find(bytes_of(key), value) && std::ranges::equal(value, bytes_of(record.value));
+    return writer_->find(bytes_of(key), value) && std::ranges::equal(value, bytes_of(wanted));
   }
 
   /// From number `index` of the source on.
@@ -251,9 +251,9 @@ class Packer {
   /// Packs number `index`, or only looks at it where another was bad before; false where it is bad
   /// itself.
   bool take(std::uint64_t index) {
-    SourceRecord record;
+    std::string value;
     try {
-      record = source_->read(index);
+      value = source_->read(index);
     } catch (const Error& error) {
       if (!is_of_one_file(error)) throw;
       if (!first_error_) first_error_ = error;
@@ -265,7 +265,7 @@ class Packer {
                       .remedy = error.remedy()});
       return false;
     }
-    if (bad_.empty()) put(index, record);
+    if (bad_.empty()) put(index, value);
     return true;
   }
 
@@ -290,10 +290,10 @@ class Packer {
     }
   }
 
-  void put(std::uint64_t index, const SourceRecord& record) {
-    const std::string key = record_key(packed_.records, count_, record.name);
-    write([&] { writer_->put(bytes_of(key), bytes_of(record.value)); });
-    summary_.value_bytes += record.value.size();
+  void put(std::uint64_t index, const std::string& value) {
+    const std::string key = record_key(packed_.records, count_, source_->name(index));
+    write([&] { writer_->put(bytes_of(key), bytes_of(value)); });
+    summary_.value_bytes += value.size();
     if (source_->has_files()) {
       add_state(index);
     } else {

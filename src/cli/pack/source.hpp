@@ -46,12 +46,6 @@ struct Options {
   bool provenance = true;  ///< write a sidecar beside the data
 };
 
-/// A record without its number.
-struct SourceRecord {
-  std::string name;   ///< as Source::name()
-  std::string value;  ///< as stored
-};
-
 /// Records 0..count()-1, the same ones each time. Cheapest when read in order.
 class Source : private NonCopyable {
  public:
@@ -61,8 +55,8 @@ class Source : private NonCopyable {
   /// One line that differs when the records may differ, as far as can be told without reading all
   /// of them: paths, sizes and times of files, seeds. Not of files() that are a record each.
   virtual std::string fingerprint() const = 0;
-  /// Throws corrupt, io, not_found naming the file.
-  virtual SourceRecord read(std::uint64_t index) = 0;
+  /// The value of a record, as it is stored. Throws corrupt, io, not_found naming the file.
+  virtual std::string read(std::uint64_t index) = 0;
   /// Of the classes that labels number; none: not known.
   virtual ClassNames classes() const { return {}; }
 

@@ -59,7 +59,7 @@ class GeneratedSource final : public Source {
                        preset_.classes, seed_, encoder_.fingerprint());
   }
 
-  SourceRecord read(std::uint64_t index) override {
+  std::string read(std::uint64_t index) override {
     Image image{.shape = preset_.shape, .pixels = std::vector<std::byte>(preset_.shape.bytes())};
     const std::uint64_t stream = draw(draw(seed_) ^ index);
     for (std::size_t at = 0; at < image.pixels.size(); at += sizeof(std::uint64_t)) {
@@ -68,7 +68,7 @@ class GeneratedSource final : public Source {
                   std::min(sizeof(word), image.pixels.size() - at));
     }
     const auto label = static_cast<std::int32_t>(draw(~stream) % preset_.classes);
-    return {.name = {}, .value = encoder_.encode(std::move(image), label)};
+    return encoder_.encode(std::move(image), label);
   }
 
  private:
@@ -101,16 +101,16 @@ class ReplicatedSource final : public Source {
 
   ClassNames classes() const override { return classes_; }
 
-  SourceRecord read(std::uint64_t index) override {
+  std::string read(std::uint64_t index) override {
     const std::uint64_t sample = index % records_->entries();
     if (sample != position_) records_->seek(sample);
-    SourceRecord result;
+    std::string value;
     records_->read(1, [&](const Record& record) {
-      result.value.assign(reinterpret_cast<const char*>(record.value.data()), record.value.size());
+      value.assign(reinterpret_cast<const char*>(record.value.data()), record.value.size());
     });
     records_->check_unchanged();
     position_ = sample + 1;
-    return result;
+    return value;
   }
 
  private:
