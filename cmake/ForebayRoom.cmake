@@ -36,17 +36,22 @@ function(forebay_room name)
   add_library(forebay_${name} OBJECT ${sources})
   target_include_directories(forebay_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                     ${PROJECT_SOURCE_DIR}/src)
+  set(guided OFF)
+  if(FOREBAY_FUZZ AND FOREBAY_FUZZ_GUIDED)
+    set(guided ON)
+  endif()
   target_compile_options(forebay_${name} PRIVATE ${FOREBAY_WARNINGS}
-                                                 $<$<BOOL:${FOREBAY_FUZZ}>:-fsanitize=fuzzer-no-link>)
+                                                 $<$<BOOL:${guided}>:-fsanitize=fuzzer-no-link>)
   target_link_libraries(forebay_${name} PUBLIC fmt::fmt Threads::Threads ${ROOM_LIBRARIES})
   target_link_libraries(forebay PRIVATE forebay_${name})
   forebay_unity(forebay_${name})
 endfunction()
 
 # forebay_test_cases(TARGET NAME LABEL): each case of a test program is a ctest case, NAME.Suite.Case.
-# LABEL lets a preset pick what it can run (unit, threads, torch); programs labelled `threads` are also
-# built by the target thread_tests, and all by room_tests. Without FOREBAY_ROOM_TESTS only those that need
-# torch, which no sanitizer sees, are built with everything else, and run.
+# LABEL lets a preset pick what it can run (unit, threads, torch, arithmetic); programs labelled `threads`
+# are also built by the target thread_tests, and all by room_tests. Without FOREBAY_ROOM_TESTS only those
+# that need torch, which no sanitizer sees, and `arithmetic`, which takes minutes where it is not
+# optimized, are built with everything else, and run.
 # Under FOREBAY_TEST_PROGRAMS the program as a whole, or a quarter of a large one, is one: NAME.program_0,
 # which saves thousands of process starts where these are slow; scripts/stages.sh counts the cases in what
 # it writes down.
@@ -55,7 +60,7 @@ function(forebay_test_cases target name label)
   if(label STREQUAL threads)
     add_dependencies(thread_tests ${target})
   endif()
-  if(NOT FOREBAY_ROOM_TESTS AND NOT label STREQUAL torch)
+  if(NOT FOREBAY_ROOM_TESTS AND NOT label MATCHES "^(torch|arithmetic)$")
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()

@@ -23,7 +23,7 @@ all="
   $library $trainer $pip ccache git
   mpich libmpich-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace lmdb-utils protobuf-compiler libprotobuf-dev
-  clang libclang-rt-dev clang-format clang-tidy
+  clang libclang-rt-dev clang-format clang-tidy lld
   fuse3
   python3-matplotlib
   python3-numpy python3-h5py python3-torch python3-lmdb python3-mpi4py python3-pil python3-pytest

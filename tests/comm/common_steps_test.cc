@@ -68,7 +68,7 @@ TEST(CommonSteps, AWaitIsGivenUpThoughOthersCompute) {
 
 // The decision is one for all, whenever who gives up.
 TEST(CommonSteps, AllHearTheSame) {
-  for (int round = 0; round < 10 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(10); ++round) {
     std::array<std::atomic<int>, 4> taken{};
     run_ranks(4, 0, [&](const auto& comm) {
       CommonSteps steps(comm->split(0, comm->rank()));

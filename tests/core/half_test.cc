@@ -125,7 +125,7 @@ TEST(Half, ArraysAreConvertedAsSingleNumbersAre) {
 
 TEST(Half, RandomSinglesAreNarrowedAlikeInArrays) {
   std::mt19937 random(7);
-  std::vector<float> values(static_cast<std::size_t>(test::test_scale()) << 20);
+  std::vector<float> values(test::random_cases(std::size_t{1} << 20));
   for (float& value : values) value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
   std::vector<std::byte> bits(values.size() * 2);
   narrow_float16(values.data(), bits.data(), values.size());

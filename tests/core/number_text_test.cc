@@ -107,7 +107,7 @@ TEST(ExactText, ReadsBackAsTheSame) {
   EXPECT_EQ(exact_duration(1500ms), "1500ms");
   EXPECT_EQ(exact_duration(0s), "0ns");
   std::mt19937_64 random(1);
-  for (int i = 0; i < 1000 * test::test_scale(); ++i) {
+  for (int i = 0; i < test::random_cases(1000); ++i) {
     const std::uint64_t value = random() >> (random() % 64);
     EXPECT_EQ(parse_bytes(exact_bytes(value), "n"), value);
     const std::chrono::nanoseconds duration(static_cast<std::int64_t>(value >> 1));

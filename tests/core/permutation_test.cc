@@ -55,7 +55,7 @@ TEST(Permutation, IsABijectionForEverySmallSize) {
 
 // At scale 100, all 10^5 sizes; else a share of them, evenly spread (5 * 10^9 evaluations in all).
 TEST(Permutation, IsABijectionForSizesUpTo100000) {
-  const auto stride = static_cast<std::uint64_t>(std::max(1, 10'000 / test::test_scale()));
+  const auto stride = static_cast<std::uint64_t>(std::max(1.0, 10'000 / test::test_scale()));
   for (std::uint64_t size = 2001 + stride / 3; size <= 100'000 && !HasFailure(); size += stride) {
     expect_bijection(size, size * 7);
   }

@@ -52,7 +52,7 @@ class NumberedBlocks {
 
 TEST(BlockRing, KeepsEveryBlockUntilItIsReleased) {
   std::mt19937_64 random(3);
-  for (int round = 0; round < 30 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(30); ++round) {
     const std::size_t bytes = 64 + random() % 4000, beside = random() % 3 * 3000;
     BlockRing ring(bytes, 1 + random() % 20, beside);
     NumberedBlocks blocks(ring);

@@ -26,7 +26,7 @@ test::ExchangeCase random_case(std::uint64_t seed) {
 }
 
 TEST(Exchange, GivesEverySampleOfEveryRank) {
-  for (std::uint64_t seed = 1; seed <= 24U * test::test_scale(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::random_cases(24U); ++seed) {
     const int ranks = static_cast<int>(seed % 8) + 1;
     const int per_node = static_cast<int>(seed % 4);
     run_ranks(ranks, per_node,
@@ -35,7 +35,7 @@ TEST(Exchange, GivesEverySampleOfEveryRank) {
 }
 
 TEST(Exchange, RefillsSharesWhileOthersStillRead) {
-  for (std::uint64_t seed = 1; seed <= 8U * test::test_scale(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::random_cases(8U); ++seed) {
     auto one = random_case(seed);
     one.generations = 6;
     one.buffers = 1 + static_cast<int>(seed % 3);

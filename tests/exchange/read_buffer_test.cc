@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
 TEST(ReadBuffer, GivesSamplesInTheirOrder) {
-  for (std::uint64_t seed = 1; seed <= 10U * test::test_scale(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::random_cases(10U); ++seed) {
     const test::ExchangeCase one{.seed = seed,
                                  .buffers = 1 + static_cast<int>(seed % 3),
                                  .generations = 1 + static_cast<int>(seed % 4)};

@@ -33,7 +33,7 @@ void expect_same(const std::vector<std::uint64_t>& ends) {
 
 TEST(ShareTable, FindsEverySampleOfAnySize) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 50 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(50); ++round) {
     const std::uint64_t longest = std::uint64_t{1} << (random() % 36);
     std::vector<std::uint64_t> ends;
     std::uint64_t end = 0;

@@ -61,7 +61,7 @@ bool wait_for_bytes(const std::string& path, int bytes) {
 }
 
 TEST_P(MpiExchange, GivesEverySampleOfEveryRank) {
-  for (std::uint64_t seed = 1; seed <= 3U * test::test_scale(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::random_cases(3U); ++seed) {
     test::check_fetches(test::world(), random_case(seed));
   }
 }

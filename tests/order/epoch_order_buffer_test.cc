@@ -74,7 +74,7 @@ void expect_served(const EpochOrder& order, std::uint64_t iteration) {
 }
 
 TEST(EpochOrderBuffer, EveryDrawIsServedFromWhereItsSampleIs) {
-  test::for_random_orders(11, 120 * test::test_scale(),
+  test::for_random_orders(11, test::random_cases(120),
                           [](const OrderOptions& options, Random& random) {
                             const EpochOrder order(options, 2);
                             expect_served(order, 0);
@@ -83,7 +83,7 @@ TEST(EpochOrderBuffer, EveryDrawIsServedFromWhereItsSampleIs) {
 }
 
 TEST(EpochOrderBuffer, AlsoInAnEpochThatOtherRanksHaveBegun) {
-  test::for_random_orders(12, 120 * test::test_scale(), [](OrderOptions options, Random& random) {
+  test::for_random_orders(12, test::random_cases(120), [](OrderOptions options, Random& random) {
     const EpochOrder before(options, 2);
     const std::vector<Segment> done{
         {options.ranks, options.batch, random.between(0, before.steps())}};

@@ -25,7 +25,7 @@ std::vector<std::uint64_t> samples_of(const EpochOrder& order) {
 }
 
 TEST(EpochOrderProperty, AnEpochIsTheDataSetUpToReportedDropsAndRepeats) {
-  test::for_random_orders(1, 150 * test::test_scale(), [](const OrderOptions& options, Random&) {
+  test::for_random_orders(1, test::random_cases(150), [](const OrderOptions& options, Random&) {
     const EpochOrder order(options, 3);
     const auto whole = test::wanted(options);
     const test::Drawn drawn = test::draw_all(order, 0, order.steps());

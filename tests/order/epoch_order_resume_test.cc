@@ -74,7 +74,7 @@ void expect_whole(const ResumedEpoch& epoch, const OrderOptions& options) {
 }
 
 TEST(EpochOrderResume, NothingIsRepeatedOrLostWhereverARunStops) {
-  test::for_random_orders(21, 200 * test::test_scale(), [](OrderOptions options, Random& random) {
+  test::for_random_orders(21, test::random_cases(200), [](OrderOptions options, Random& random) {
     ResumedEpoch epoch(options, 6);
     const int most_ranks = options.order == OrderName::grouped ? options.ranks : 8;
     bool ended = epoch.take(random.between(0, epoch.order().steps()));

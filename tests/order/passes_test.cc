@@ -26,7 +26,7 @@ OrderOptions sample_by_sample(Random& random, OrderName kind) {
 }
 
 TEST(Passes, DeliverWhatIsInMemoryOnceEach) {
-  for (int seed = 0; seed < 100 * test::test_scale(); ++seed) {
+  for (int seed = 0; seed < test::random_cases(100); ++seed) {
     SCOPED_TRACE(seed);
     Random random(static_cast<std::uint64_t>(seed));
     const OrderOptions options = sample_by_sample(random, kKinds[seed % 4]);
@@ -49,7 +49,7 @@ TEST(Passes, DeliverWhatIsInMemoryOnceEach) {
 }
 
 TEST(Passes, AreKeptByThoseWhoTakeOver) {
-  for (int seed = 0; seed < 40 * test::test_scale(); ++seed) {
+  for (int seed = 0; seed < test::random_cases(40); ++seed) {
     SCOPED_TRACE(seed);
     Random random(static_cast<std::uint64_t>(seed));
     const OrderOptions options = sample_by_sample(random, kKinds[seed % 4]);

@@ -17,7 +17,7 @@ constexpr std::int64_t kMs = 1'000'000;
 
 TEST(PfsDeadlineQueue, NothingIsDoneBeforeItsTime) {
   DeadlineQueue queue(2);
-  const int count = 200 * test::test_scale();
+  const int count = test::random_cases(200);
   std::latch all(count);
   std::atomic<int> early = 0;
   for (int i = 0; i < count; ++i) {

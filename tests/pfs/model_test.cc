@@ -109,7 +109,7 @@ TEST(PfsModel, NeighbouringStripesOfAServerAreOneRequest) {
 
 TEST(PfsModel, EveryByteHasOnePlace) {
   std::mt19937_64 random(7);
-  for (int round = 0; round < 200 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(200); ++round) {
     ModelOptions options = slow(1 + random() % 9);
     options.stripe = 4096 * (1 + random() % 5);
     const Read read{

@@ -121,7 +121,7 @@ TEST(ExtentMessage, MutatedMessagesAreRefusedOrHarmless) {
   std::mt19937_64 random(9);
   const auto whole = encode(3, some_pieces());
   int accepted = 0;
-  for (int round = 0; round < 20000 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(20000); ++round) {
     auto bytes = whole;
     for (std::uint64_t n = 1 + random() % 3; n > 0; --n) {
       bytes[random() % bytes.size()] = static_cast<std::byte>(random());

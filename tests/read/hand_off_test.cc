@@ -82,7 +82,7 @@ std::map<std::uint64_t, int> readers(const Layout& layout, const HandOffPlan& pl
 
 TEST(HandOff, EveryCursorThatIsSentIsReceivedAndLeadsOn) {
   std::mt19937_64 random(5);
-  for (int round = 0; round < 300 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(300); ++round) {
     const Layout layout = random_layout(random, 1, 200);
     const HandOffPlan plan = plan_of(layout);
     std::map<std::uint64_t, int> covered;
@@ -175,7 +175,7 @@ TEST(HandOff, RootsReadTheRightRecordsFromCursorsOfOthers) {
       test::LmdbBuilder().random_order(150).values(0, 5000).build(folder.file("data"));
   const auto records = test::read_with_liblmdb(path);
   std::mt19937_64 random(7);
-  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(20); ++round) {
     const Layout layout = random_layout(random, 150, 150);
     const HandOffPlan plan = plan_of(layout);
     run_ranks(layout.map->roots(), 0, [&](const auto& comm) {

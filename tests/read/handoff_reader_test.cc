@@ -85,7 +85,7 @@ TEST_F(HandoffReaderTest, RecordsAreRightWithUnequalWork) {
   const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
-  for (int round = 0; round < 25 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(25); ++round) {
     const std::uint64_t which = pick(0, 2);
     const ExtentData& data = which == 2 ? data_ : others[which];
     ReadingPlan plan{.entries = data.entries(),

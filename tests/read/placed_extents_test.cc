@@ -58,7 +58,7 @@ TEST(PlacedExtents, EveryExtentIsFoundWhereItWasPut) {
   };
   std::vector<std::byte> file(5000);
   for (auto& byte : file) byte = static_cast<std::byte>(pick(0, 255));
-  for (int round = 0; round < 300 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(300); ++round) {
     Extents wanted;
     for (std::uint64_t i = pick(0, 20); i > 0; --i) {
       const std::uint64_t offset = pick(0, 4990);

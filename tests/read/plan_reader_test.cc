@@ -103,7 +103,7 @@ TEST(PlanReader, TheStageHoldsWhatLiblmdbReads) {
   const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
-  for (int round = 0; round < 25 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(25); ++round) {
     const ExtentData& data = all[pick(0, 2)];
     ReadingPlan plan{.entries = data.entries(),
                      .batch = pick(8, 40),
@@ -276,7 +276,7 @@ TEST_F(PlanReaderTest, MayBeDroppedWhileTheNextPartIsOnItsWay) {
 TEST_F(PlanReaderTest, FaultsAnywhereGiveNoWrongSample) {
   std::mt19937_64 random(11);
   int failed = 0;
-  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(20); ++round) {
     failing_ = std::make_shared<FailingFile>(data_.open_file());
     how_.file = failing_;
     how_.engine = round % 2 == 0 ? Engine::pread : Engine::mmap;
@@ -425,7 +425,7 @@ TEST_F(PlanReaderTest, LeavesThatAreOtherwiseAreFoundOut) {
   const auto right = lmdb::leaves_of(database);
   ASSERT_GT(right.size(), 10U);
   std::mt19937_64 random(3);
-  for (int round = 0; round < 10 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(10); ++round) {
     auto leaves = right;
     const std::size_t one = random() % leaves.size();
     const std::size_t other = (one + 1 + random() % (leaves.size() - 1)) % leaves.size();

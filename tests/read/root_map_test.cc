@@ -25,7 +25,7 @@ TEST(RootMap, AllRootsTogetherReadEveryPositionOfAWindowOnce) {
   const auto pick = [&random](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
-  for (int round = 0; round < 200 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(200); ++round) {
     const int ranks = pick(1, 9);
     const auto batch = static_cast<std::uint64_t>(pick(ranks, 40));
     const auto coalesce = static_cast<std::uint64_t>(pick(1, 5));

@@ -183,7 +183,7 @@ TEST_F(ScatteredIndexTest, LeavesWithOtherCountsDoNotFit) {
 TEST_F(ScatteredIndexTest, DamagedMessagesNeverDoHarm) {
   std::set<std::pair<std::string, std::string>> known;
   for (const auto& record : data_.records()) known.insert({record.key, record.value});
-  const int rounds = 1500 * test::test_scale();
+  const int rounds = test::random_cases(1500);
   int refused = 0;
   run_ranks(2, 0, [&](const auto& comm) {
     const auto roots = comm->split(0, comm->rank());

@@ -89,7 +89,7 @@ std::vector<std::set<std::uint64_t>> uniform_layout(std::uint64_t records, std::
 
 TEST(Speculation, UniformRecordsAreNeverMissedAfterTheFirstWindow) {
   std::mt19937_64 random(3);
-  for (int round = 0; round < 100 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(100); ++round) {
     const std::uint64_t pages = 1 + random() % 8;
     const auto layout = uniform_layout(4000, pages, 1000000);
     const int roots = static_cast<int>(1 + random() % 8);

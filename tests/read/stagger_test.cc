@@ -18,7 +18,7 @@ class StaggerRaces : public ::testing::TestWithParam<StaggerBy> {
  protected:
   /// The same race for 1-8 roots and n = 1-4.
   static void for_all(const std::function<void(test::Race&, int roots, std::mt19937_64&)>& change) {
-    for (int round = 0; round < test::test_scale(); ++round) {
+    for (int round = 0; round < test::random_cases(1); ++round) {
       for (int roots = 1; roots <= 8; ++roots) {
         for (int group = 1; group <= 4; ++group) {
           std::mt19937_64 random(static_cast<std::uint64_t>(1000 * round + 10 * roots + group));

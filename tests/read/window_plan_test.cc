@@ -49,7 +49,7 @@ TEST(WindowPlan, RootsReadExactlyWhatRanksTakeIterationZeroFirst) {
   const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
     return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
   };
-  for (int round = 0; round < 300 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(300); ++round) {
     const int ranks = static_cast<int>(pick(1, 9));
     const StridedOrder order(pick(1, 200), ranks, pick(ranks, 60), pick(1, 6), {pick(0, 50)});
     const int first = static_cast<int>(pick(0, ranks - 1));

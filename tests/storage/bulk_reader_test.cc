@@ -217,7 +217,7 @@ TEST_P(BulkReaderTest, FileThatWasCutIsAnErrorAndOneThatGrewIsNot) {
 TEST_P(BulkReaderTest, WhatWasStartedIsThereWhenItIsFinished) {
   std::mt19937 random(8);
   const auto shared = reader({.depth = 3, .request_bytes = 4096});
-  for (int i = 0; i < 10 * test::test_scale(); ++i) {
+  for (int i = 0; i < test::random_cases(10); ++i) {
     RequestList list = random_list(random);
     const auto requests = list.requests();
     std::multiset<std::size_t> done;
@@ -235,7 +235,7 @@ TEST_P(BulkReaderTest, WhatWasStartedIsThereWhenItIsFinished) {
 
 TEST_P(BulkReaderTest, AfterACancelNothingIsWrittenAndTheReaderGoesOn) {
   const auto shared = reader({.depth = 8, .request_bytes = 1000});
-  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(20); ++round) {
     RequestList list;
     for (std::size_t i = 0; i < 10; ++i) list.add(i * 30'000, 30'000, 0);
     auto requests = list.requests();
@@ -253,7 +253,7 @@ TEST_P(BulkReaderTest, AfterACancelNothingIsWrittenAndTheReaderGoesOn) {
 }
 
 TEST_P(BulkReaderTest, DestructionEndsWhatWasStarted) {
-  for (int round = 0; round < 20 * test::test_scale(); ++round) {
+  for (int round = 0; round < test::random_cases(20); ++round) {
     std::vector<std::byte> memory(kFileBytes);
     const ReadRequest request{0, memory};
     reader({.depth = 4, .request_bytes = 500})->start({&request, 1});

@@ -6,12 +6,18 @@
 
 namespace forebay::test {
 
-/// 1 in `make test`; `make test-full` sets FOREBAY_TEST_SCALE higher. Tests multiply their number
-/// of random cases by it.
-inline int test_scale() {
+/// 1 unless FOREBAY_TEST_SCALE says otherwise: more in `make test-full`, less where `make test`
+/// repeats under the thread sanitizer what it has run already.
+inline double test_scale() {
   const char* text = std::getenv("FOREBAY_TEST_SCALE");
-  const int scale = text != nullptr ? std::atoi(text) : 1;
-  return scale >= 1 ? scale : 1;
+  const double scale = text != nullptr ? std::atof(text) : 1;
+  return scale > 0 ? scale : 1;
+}
+
+/// How many cases a randomized test draws that draws `number` at a scale of 1.
+template <typename Number>
+Number random_cases(Number number) {
+  return std::max(Number{1}, static_cast<Number>(static_cast<double>(number) * test_scale()));
 }
 
 /// Whether a sanitizer looks on, under which a case takes several times as long.
@@ -27,10 +33,9 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Random cases of a test whose cases are long: `number` times the scale, and under a sanitizer a
-/// quarter of that.
+/// The same for a test whose cases are long: under a sanitizer a quarter of them.
 inline int long_cases(int number) {
-  return std::max(1, number * test_scale() / (kSanitized ? 4 : 1));
+  return random_cases(kSanitized ? std::max(1, number / 4) : number);
 }
 
 }  // namespace forebay::test

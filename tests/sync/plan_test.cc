@@ -274,7 +274,7 @@ class PlannedGraph {
 };
 
 TEST(PlanProperty, RandomGraphsAreFusedOnlyAlongTheirDependencies) {
-  const int rounds = 3000 * test::test_scale();
+  const int rounds = test::random_cases(3000);
   for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
     SCOPED_TRACE(round);
     std::mt19937 random(static_cast<unsigned>(round));

@@ -186,7 +186,7 @@ void run_case(unsigned seed) {
 }
 
 TEST(TopoProperty, RandomGraphsOnManyThreadsNeverWaitInACircle) {
-  const int rounds = 15 * test::test_scale();
+  const int rounds = test::random_cases(15);
   for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
     SCOPED_TRACE(round);
     try {

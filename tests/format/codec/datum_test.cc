@@ -78,7 +78,7 @@ TEST(DatumView, EqualsTheGeneratedParserOnWrittenDatums) {
 TEST(DatumView, NeverAcceptsMoreThanTheGeneratedParser) {
   std::mt19937 random(2);
   int accepted = 0;
-  for (int i = 0; i < 20000 * test_scale(); ++i) {
+  for (int i = 0; i < random_cases(20000); ++i) {
     std::string value = random_datum(random);
     damage(value, random);
     expect_same_verdict(value, accepted);
@@ -154,7 +154,7 @@ TEST(DatumView, AcceptsAndRefusesWildValuesLikeTheGeneratedParser) {
   std::mt19937 random(4);
   WildWriter writer(random);
   int accepted = 0;
-  const int cases = 40000 * test_scale();
+  const int cases = random_cases(40000);
   for (int i = 0; i < cases; ++i) {
     std::string value = writer.value();
     if (i % 2 == 0) damage(value, random);

@@ -126,7 +126,7 @@ TEST(Orientation, AnyBytesEndInANumber) {
   const ImageShape shape{1, 8, 8};
   const Bytes jpeg = with_exif(encode_jpeg(shape, gradient(shape), 90), exif_text(6, true));
   const Bytes png = with_chunk(letters(), "eXIf", exif_text(6, true));
-  for (int round = 0; round < 3000 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(3000); ++round) {
     for (Bytes file : {jpeg, png}) {
       for (int flips = 0; flips < 3; ++flips) {
         file[random() % std::min<std::size_t>(file.size(), 120)] = static_cast<std::byte>(random());

@@ -22,14 +22,14 @@ class EveryDatabaseIndexed : public EveryDatabase {
 TEST_P(EveryDatabaseIndexed, KnownLeavesDeliverEveryRange) {
   Database database = open(Engine::pread);
   OwnIndex index(database, known(leaves_of(database)));
-  expect_equal(*index, file(database), expected_, 40 * test::test_scale());
+  expect_equal(*index, file(database), expected_, test::random_cases(40));
 }
 
 TEST_P(EveryDatabaseIndexed, TablesDeliverEveryRange) {
   Database database = open(Engine::pread);
   const auto table = table_of(leaves_of(database), database.tree().header().flags);
   OwnIndex index(database, std::make_unique<TableLeaves>(table));
-  expect_equal(*index, file(database), expected_, 40 * test::test_scale());
+  expect_equal(*index, file(database), expected_, test::random_cases(40));
 }
 
 TEST_P(EveryDatabaseIndexed, SingleSamplesTakeTheirPagesOnly) {

@@ -54,7 +54,7 @@ Bytes applied_to_pixels(const std::string& text, std::span<const std::byte> file
 }
 
 TEST_F(Files, PartsHaveThePixelsOfTheWhole) {
-  for (int round = 0; round < 400 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(400); ++round) {
     const PlainImage plain = any_image(150);
     const bool png = pick(0, 9) == 0;
     const ImageShape shape{static_cast<std::uint32_t>(plain.channels),
@@ -77,7 +77,7 @@ TEST_F(Files, PartsHaveThePixelsOfTheWhole) {
 
 TEST_F(Files, PartsOfAFractionHaveThePixelsOfTheWholeFraction) {
   Spare spare;
-  for (int round = 0; round < 200 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(200); ++round) {
     const PlainImage plain = any_image(150);
     const Bytes file = any_jpeg(plain);
     const unsigned shrink = 1U << pick(0, 3);
@@ -101,7 +101,7 @@ TEST_F(Files, PartsOfAFractionHaveThePixelsOfTheWholeFraction) {
 }
 
 TEST_F(Files, FractionsStayCloseToFullDecoding) {
-  for (int round = 0; round < 30 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(30); ++round) {
     // Slopes: what a fraction loses is detail, and what it must not do is shift the image.
     const PlainImage plain =
         each(resized(random_bytes(random_, 3, 2, 2), pick(90, 200), pick(90, 200)),

@@ -102,7 +102,7 @@ class AnySteps {
 
 TEST(Fused, StepsAreTheStepsOneByOne) {
   std::mt19937_64 random(13);
-  for (int round = 0; round < 300 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(300); ++round) {
     const AnySteps steps(random);
     SCOPED_TRACE(steps.text());
     ASSERT_LE(

@@ -30,7 +30,7 @@ TEST_F(Steps, NoneChangesNothing) {
 }
 
 TEST_F(Steps, ResizeIsAReferenceInDoublesWithinOneLevel) {
-  for (int round = 0; round < 60 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(60); ++round) {
     const PlainImage image = any_image();
     const std::size_t height = pick(1, 60), width = pick(1, 60);
     const PlainImage expected = resized(image, height, width);
@@ -54,7 +54,7 @@ TEST_F(Steps, ResizeOfTheShorterSideKeepsTheAspectAsTorchvisionDoes) {
 }
 
 TEST_F(Steps, CropsAreExactParts) {
-  for (int round = 0; round < 100 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(100); ++round) {
     const PlainImage image = any_image();
     const auto height = static_cast<std::uint32_t>(pick(1, image.height));
     const auto width = static_cast<std::uint32_t>(pick(1, image.width));
@@ -71,7 +71,7 @@ TEST_F(Steps, CropsAreExactParts) {
 }
 
 TEST_F(Steps, RandomResizedCropIsTheResizeOfAPart) {
-  for (int round = 0; round < 40 * test_scale(); ++round) {
+  for (int round = 0; round < random_cases(40); ++round) {
     const PlainImage image = any_image(60);
     const RandomResizedCrop crop{.height = static_cast<std::uint32_t>(pick(1, 30)),
                                  .width = static_cast<std::uint32_t>(pick(1, 30))};

@@ -24,7 +24,7 @@ class EveryDatabaseWithSidecar : public EveryDatabase {
     EXPECT_EQ(loaded.leaves->form(), to_string(made.form));
     EXPECT_EQ(first_difference(*loaded.leaves, database), "");
     OwnIndex index(database, std::move(loaded.leaves));
-    expect_equal(*index, database.snapshot().file(), expected_, 20 * test::test_scale());
+    expect_equal(*index, database.snapshot().file(), expected_, test::random_cases(20));
   }
 };
 
@@ -137,7 +137,7 @@ TEST_P(BothForms, CutAnywhereAndSealedAgainIsRefused) {
 TEST_P(BothForms, ChangedAndSealedAgainDeliversNoWrongRecord) {
   std::mt19937_64 random(9);
   int refused = 0;
-  const int rounds = 150 * test::test_scale();
+  const int rounds = test::random_cases(150);
   for (int round = 0; round < rounds; ++round) {
     auto bytes = sidecar_.made().bytes;
     for (std::uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
