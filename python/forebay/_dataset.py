@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
 
-from . import _core
+from . import _core, _messages
 from ._batch import Field, Ragged
 from ._errors import changed, usage
 from ._memory import whole_numbers
@@ -190,7 +190,11 @@ class Dataset:
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._core: Any = _core.open_samples(os.fsencode(self._path), loader_options(self._options))
+        options = loader_options(self._options)
+        try:
+            self._core: Any = _core.open_samples(os.fsencode(self._path), options)
+        finally:
+            _messages.tell()
         self._entries = int(self._core.entries())
         schema = [Field(*field) for field in self._core.schema()] if self._decode else []
         raw = raw_parts(self._core.parts(), schema)

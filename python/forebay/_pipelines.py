@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Callable, NamedTuple, Optional
 
-from . import _core
+from . import _core, _messages
 from ._errors import Error, UsageError, usage
 from ._ranks import Ranks
 
@@ -58,7 +58,10 @@ class Pipelines:
         self._open(options)
 
     def _open(self, options: Any) -> None:
-        self.core = core = _core.Loader(self._ranks._comm, os.fsencode(self._path), options)
+        try:
+            self.core = core = _core.Loader(self._ranks._comm, os.fsencode(self._path), options)
+        finally:
+            _messages.tell()
         self._process = os.getpid()
         self._last: Optional[Told] = None
         self.entries = int(core.entries())

@@ -152,6 +152,13 @@ void add_source_options(CLI::App& app, Command& command) {
                  "File with the name of one class a line, or a data set: folders get the numbers "
                  "that its classes have; other sources just these names")
       ->type_name("FILE|DATASET");
+  app.add_option("--leave-out", options.leave_out,
+                 "Synthetic, of a data set: records that are no samples, beside those that are "
+                 "recognised")
+      ->type_name("KEYS");
+  app.add_option("--keep-records", options.keep_records,
+                 "Likewise: records that are samples, whatever their keys look like")
+      ->type_name("KEYS");
   app.add_flag("--shuffle", options.shuffle, "Folder: files in random order");
 }
 

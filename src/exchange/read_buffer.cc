@@ -23,9 +23,9 @@ BlockRing::BlockRing(std::size_t bytes, std::size_t blocks, std::size_t beside)
 BlockRing::Memory BlockRing::allocate(std::size_t bytes) {
   constexpr std::size_t kLarge = std::size_t{1} << 20;
   if (bytes >= kLarge) require_memory(bytes, "samples of other ranks", "--stage-bytes");
-  void* memory = ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow);
+  Memory memory = take_memory(bytes);
   if (memory == nullptr) throw no_memory(bytes, "samples of other ranks", "--stage-bytes");
-  return Memory(static_cast<std::byte*>(memory));
+  return memory;
 }
 
 void BlockRing::leak_memory() {

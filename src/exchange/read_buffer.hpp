@@ -21,6 +21,7 @@
 
 #include "core/non_copyable.hpp"
 #include "core/placement.hpp"
+#include "core/private_memory.hpp"
 #include "exchange/exchange.hpp"
 #include "exchange/share.hpp"
 #include "forebay/trace.hpp"
@@ -76,13 +77,7 @@ class BlockRing {
 
  private:
   static constexpr std::size_t kAlignment = 64;  // for vector loads
-  struct Free {
-    void operator()(std::byte* memory) const {
-      ::operator delete (memory, std::align_val_t{kAlignment});
-    }
-  };
-
-  using Memory = std::unique_ptr<std::byte, Free>;
+  using Memory = MemoryPiece;
   /// A block, and where it is.
   struct Entry {
     Block block;

@@ -1,25 +1,114 @@
 #include "format/user_cache.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
+#include "core/log.hpp"
+#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
-#include "forebay/storage.hpp"
 #include "storage/atomic_file.hpp"
+#include "storage/file_error.hpp"
+#include "storage/read_fully.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
 
+class Descriptor : private NonCopyable {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
 /// The absolute path in environment variable `name`.
 std::optional<fs::path> folder_in(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr || !fs::path(text).is_absolute()) return {};
   return fs::path(text);
+}
+
+struct stat status_of(int fd, const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw open_error(path, errno);
+  return status;
+}
+
+bool is_of_us_or_root(const struct stat& status) {
+  return status.st_uid == ::geteuid() || status.st_uid == 0;
+}
+
+/// Whether others than this user and root may put files, and links, into the directory.
+bool others_may_write(const struct stat& directory) {
+  return !is_of_us_or_root(directory) || (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+/// The directory of the cache, if it is there, must be this user's: no link that others may have
+/// made, and theirs to write to no more.
+bool is_ours(const fs::path& folder) {
+  struct stat parent {};
+  if (::stat(folder.parent_path().c_str(), &parent) != 0) return true;  // to be made
+  const int follow = others_may_write(parent) ? O_NOFOLLOW : 0;
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow));
+  if (!opened.valid()) {
+    struct stat found {};
+    const bool link = ::lstat(folder.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+    if (link) log(LogLevel::info, "{}: not used as a cache: it is a link", folder.string());
+    return !link;  // what else is wrong with it is told where it is used
+  }
+  struct stat status {};
+  if (::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid()) {
+    log(LogLevel::info, "{}: not used as a cache: it belongs to another user", folder.string());
+    return false;
+  }
+  if (!others_may_write(status)) return true;
+  return ::fchmod(opened.get(), status.st_mode & 0777 & ~(S_IWGRP | S_IWOTH)) == 0;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw Error(ErrorKind::io, why + ", in a directory that others may write to",
+              "replace it by a file of your own, or take that right from others (chmod go-w)",
+              {.file = path});
+}
+
+/// Where others may write, no link is followed, and what belongs to somebody else than this user,
+/// root or the owner of the directory is not read. Throws not_found, io.
+Descriptor open_trusted(const std::string& path) {
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const Descriptor directory(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) throw open_error(path, errno);
+  const struct stat around = status_of(directory.get(), path);
+  const bool wary = others_may_write(around);
+  const std::string name = fs::path(path).filename().string();
+  Descriptor file(::openat(directory.get(), name.c_str(),
+                           O_RDONLY | O_CLOEXEC | O_NONBLOCK | (wary ? O_NOFOLLOW : 0)));
+  if (!file.valid() && wary && errno == ELOOP) refuse(path, "it is a link");
+  if (!file.valid()) throw open_error(path, errno);
+  const struct stat status = status_of(file.get(), path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::io, "it is no regular file", "remove it", {.file = path});
+  }
+  if (wary && !is_of_us_or_root(status) && status.st_uid != around.st_uid) {
+    refuse(path, fmt::format("it belongs to another user ({})", status.st_uid));
+  }
+  return file;
 }
 
 }  // namespace
@@ -35,18 +124,24 @@ std::optional<std::string> user_cache_path(const std::string& identity) {
     if (const auto home = folder_in("HOME")) cache = *home / ".cache";
   }
   if (!cache) return {};
-  return (*cache / "forebay" / (hash_text(identity) + ".forebay")).string();
+  const fs::path folder = *cache / "forebay";
+  if (!is_ours(folder)) return {};
+  return (folder / (hash_text(identity) + ".forebay")).string();
 }
 
 std::vector<std::byte> read_small_file(const std::string& path, std::uint64_t most_bytes) {
-  const auto file = open_file(path, Engine::pread);
-  const std::uint64_t size = file->size();
+  const Descriptor file = open_trusted(path);
+  const auto size = static_cast<std::uint64_t>(status_of(file.get(), path).st_size);
   if (size > most_bytes) {
     throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size),
                 "make it anew with 'forebay provenance'", {.file = path});
   }
   std::vector<std::byte> bytes(size);
-  file->read(0, bytes);
+  const ReadResult read = read_fully(0, bytes, [&](std::byte* to, std::size_t count, auto at) {
+    return ::pread(file.get(), to, count, static_cast<off_t>(at));
+  });
+  if (read.error != 0) throw read_error(path, read.filled, read.error);
+  if (read.filled < size) throw end_of_file_error(path, 0, size, read.filled);
   return bytes;
 }
 

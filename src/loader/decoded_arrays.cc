@@ -30,13 +30,9 @@ std::size_t array_bytes(const Field& field, std::size_t samples) {
 
 }  // namespace
 
-void ArrayPool::Free::operator()(std::byte* memory) const {
-  ::operator delete (memory, std::align_val_t{kAlignment});
-}
-
 std::shared_ptr<std::byte> ArrayPool::take(std::size_t bytes) {
   Piece piece = get(bytes);
-  std::byte* memory = piece.memory.get();
+  std::byte* memory = piece.get();
   // std::function, and so the deleter, has to be copyable; the piece is not.
   auto owned = std::make_shared<Piece>(std::move(piece));
   return {memory,
@@ -46,20 +42,24 @@ std::shared_ptr<std::byte> ArrayPool::take(std::size_t bytes) {
 ArrayPool::Piece ArrayPool::get(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   largest_ = std::max({largest_, bytes, kAlignment});
-  const auto found = std::ranges::find_if(free_, [&](auto& piece) { return piece.bytes >= bytes; });
+  const auto found =
+      std::ranges::find_if(free_, [&](auto& piece) { return piece.get_deleter().bytes >= bytes; });
   if (found != free_.end()) {
     Piece piece = std::move(*found);
     free_.erase(found);
     return piece;
   }
   if (largest_ >= kLarge) require_memory(largest_, "a decoded batch", "--batch or --decode-ahead");
-  void* memory = ::operator new (largest_, std::align_val_t{kAlignment});
-  return {std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(memory)), largest_};
+  Piece piece = take_memory(largest_);
+  if (piece == nullptr) {
+    throw no_memory(largest_, "a decoded batch", "--batch or --decode-ahead");
+  }
+  return piece;
 }
 
 void ArrayPool::give_back(Piece piece) noexcept {
   const std::lock_guard lock(mutex_);
-  if (piece.bytes < largest_ || free_.size() >= most_free_) return;
+  if (piece.get_deleter().bytes < largest_ || free_.size() >= most_free_) return;
   try {
     free_.push_back(std::move(piece));
   } catch (const std::bad_alloc&) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/private_memory.hpp"
 #include "forebay/dataset.hpp"
 
 namespace forebay {
@@ -29,13 +30,7 @@ class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
   std::shared_ptr<std::byte> take(std::size_t bytes);
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  struct Piece {
-    std::unique_ptr<std::byte, Free> memory;
-    std::size_t bytes = 0;
-  };
+  using Piece = MemoryPiece;
 
   Piece get(std::size_t bytes);
   void give_back(Piece piece) noexcept;

@@ -25,11 +25,13 @@ class AtomicFile : private NonCopyable {
   void commit();
 
  private:
-  void sync_directory() const;
+  void make();
 
   std::string path_;
-  std::string temporary_;
-  bool named_ = false;  ///< `temporary_` exists
+  std::string name_;       ///< in its directory, which is opened once: it may be renamed meanwhile
+  std::string temporary_;  ///< likewise
+  bool named_ = false;     ///< `temporary_` exists
+  int directory_ = -1;
   int fd_ = -1;
 };
 

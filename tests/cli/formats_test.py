@@ -96,6 +96,31 @@ class Formats(CommandTest):
         self.assertEqual(result.returncode, 0, command + result.stderr)
 
 
+class Hdf5Sizes(Formats):
+    def test_what_was_never_written_is_told_before_work_begins(self):
+        """A file of 1400 bytes promises 10^12 samples: checking them would take a day."""
+        with self.new_file("promise.h5") as file:
+            file.create_dataset("x", shape=(2**40, 8), dtype="f4")
+        with self.new_file("part.h5") as file:
+            data = file.create_dataset("x", shape=(1000, 8), chunks=(10, 8), dtype="f4")
+            data[:30] = 1
+        with self.new_file("whole.h5") as file:
+            file.create_dataset("x", data=np.ones((1000, 8), "f4"), chunks=(10, 8))
+        with self.new_file("chunk.h5") as file:
+            file.create_dataset("x", shape=(2**27, 1), chunks=(2**27, 1), dtype="f4",
+                                compression="gzip")[0] = 1
+        for name, note in (("promise", "none of the 1099511627776 samples"),
+                           ("part", "only 3 % of the 1000 samples"), ("whole", None),
+                           ("chunk", "each chunk decodes to 134217728 samples of 4 bytes")):
+            notes = self.succeed_json("inspect", self.path(name + ".h5")).get("notes", [])
+            self.assertEqual(len(notes), 0 if note is None else 1, notes)
+            if note is not None:
+                self.assertIn(note, notes[0])
+                result = self.run_command("samples", self.path(name + ".h5"), "--batch", 1,
+                                          "--iterations", 1)
+                self.assertIn(note, result.stderr)
+
+
 class Hdf5Types(Formats):
     def test_every_type_in_every_byte_order(self):
         for number, (dtype, chunks) in enumerate(itertools.product(TYPES, (None, (5, 2)))):

@@ -173,6 +173,25 @@ class Synthetic(CommandTest):
                   "png", code=2, naming="--encode")
 
 
+    def test_records_that_are_no_samples_are_not_replicated(self):
+        samples = [(b"%08d" % i, b"value %d" % i) for i in range(12)]
+        write_records(self.path("set"), samples + [(b"num_samples", b"12"), (b"metadata", b"{}")])
+
+        def packed(name, *options):
+            result = self.run_command("pack", self.path("set"), self.path(name), "--from",
+                                      "synthetic", *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stderr, [value for _, value in records(self.path(name))]
+
+        told, got = packed("out")
+        self.assertIn("metadata", told)
+        self.assertEqual(got, [value for _, value in samples])
+        self.assertEqual(packed("more", "--count", 30)[1], (got * 3)[:30])
+        self.assertEqual(packed("kept", "--keep-records", "metadata,num_samples")[1],
+                         got + [b"{}", b"12"])
+        self.assertEqual(packed("said", "--leave-out", "metadata,num_samples"), ("", got))
+
+
 class Refusals(CommandTest):
     def test_usage(self):
         source, *_ = self.idx_source()

@@ -33,6 +33,20 @@ def test_a_zip_archive_is_what_zipfile_reads(archive):
             assert batch["bin"][i].tobytes() == bytes(ds[int(sample)]["bin"])
 
 
+def test_what_is_left_out_is_logged_once(data, caplog):
+    for i in range(4):
+        path = data / "told" / "ab"[i % 2] / f"{i}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"no image")
+    (data / "told" / "README").write_text("not one")
+    for _ in range(2):
+        assert len(forebay.Dataset(data / "told", decode=False)) == 4
+        forebay.Loader(data / "told", batch_size=2, codec="bytes").close()
+    told = [record for record in caplog.records if record.name == "forebay"]
+    assert [record.levelname for record in told] == ["WARNING"]
+    assert "1 left out" in told[0].getMessage() or "README" in told[0].getMessage()
+
+
 def test_images_in_folders_of_an_archive_are_labelled(data):
     names = ["r/dog/2.png", "r/cat/1.jpg", "r/dog/more/1.jpg", "r/cat/0.jpg"]
     with zipfile.ZipFile(data / "c.zip", "w") as file:

@@ -38,6 +38,8 @@ struct Options {
   OnError on_error = OnError::fail;
   std::string split = "train";  ///< which files of a directory: train or test
   std::string preset;           ///< of synthetic data
+  std::string leave_out;        ///< of a data set: records that are no samples, as of loaders,
+  std::string keep_records;     ///< and those that are, whatever they look like
   std::uint64_t seed = 0;
   bool shuffle = false;  ///< folder: files in an order drawn from `seed`
   bool resume = false;

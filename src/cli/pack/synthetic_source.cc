@@ -6,12 +6,15 @@
 #include <array>
 #include <cstring>
 
+#include "cli/dataset_options.hpp"
 #include "cli/pack/source.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/dataset_path.hpp"
-#include "format/record_source.hpp"
+#include "format/registry.hpp"
+#include "format/sample_reader.hpp"
 #include "program/output.hpp"
+#include "read/data_access.hpp"
 
 namespace forebay::pack {
 namespace {
@@ -78,13 +81,28 @@ class GeneratedSource final : public Source {
   std::uint64_t count_;
 };
 
+std::unique_ptr<const DataSet> open_samples(const Options& options) {
+  FormatOptions how = format_options(LoaderOptions(), ReadEngine::mmap);
+  how.engine = usable_engine(options.source, Engine::mmap);
+  how.format = "lmdb";
+  how.leave_out = options.leave_out;
+  how.keep_records = options.keep_records;
+  std::unique_ptr<const DataSet> data = open_data_set(options.source, how);
+  // Parts of samples are records of their own, and stay such.
+  if (data->facts().parts.empty()) return data;
+  how.convention = ConventionName::plain;
+  return open_data_set(options.source, how);
+}
+
+/// The records of a data set that are samples, as reading finds them.
 class ReplicatedSource final : public Source {
  public:
   explicit ReplicatedSource(const Options& options)
-      : records_(open_records(options.source, SourceEngine::mmap)),
-        count_(options.count.value_or(records_->entries())),
+      : data_(open_samples(options)),
+        reader_(*data_, {.engine = usable_engine(options.source, Engine::mmap), .bulk = {}}),
+        count_(options.count.value_or(data_->facts().entries)),
         classes_(class_names_beside(lmdb::resolve_dataset_path(options.source).data_file)) {
-    if (records_->entries() == 0) {
+    if (data_->facts().entries == 0) {
       throw Error(ErrorKind::usage, "the data set has no records to replicate",
                   "name another one, or '-' to generate records", at_file(options.source));
     }
@@ -92,32 +110,37 @@ class ReplicatedSource final : public Source {
       throw Error(ErrorKind::usage, "replicated records keep their shape and encoding",
                   "leave out --shape, --encode and --preset");
     }
+    tell_notes(data_->facts());
   }
 
   std::uint64_t count() const override { return count_; }
   std::string fingerprint() const override {
-    return fmt::format("replicated:{}", records_->fingerprint().text);
+    return fmt::format("replicated:{}", data_->facts().fingerprint);
   }
 
   ClassNames classes() const override { return classes_; }
 
   std::string read(std::uint64_t index) override {
-    const std::uint64_t sample = index % records_->entries();
-    if (sample != position_) records_->seek(sample);
-    std::string value;
-    records_->read(1, [&](const Record& record) {
-      value.assign(reinterpret_cast<const char*>(record.value.data()), record.value.size());
-    });
-    records_->check_unchanged();
-    position_ = sample + 1;
-    return value;
+    const std::uint64_t sample = index % data_->facts().entries;
+    if (sample < first_ || sample - first_ >= reader_.size()) bring(sample);
+    const auto value = reader_.value(sample - first_);
+    return {reinterpret_cast<const char*>(value.data()), value.size()};
   }
 
  private:
-  std::unique_ptr<RecordSource> records_;
+  /// `sample`, and some that are likely to be asked for next.
+  void bring(std::uint64_t sample) {
+    constexpr std::uint64_t kAtOnce = 256;
+    first_ = sample;
+    reader_.read(std::vector<IdRun>{{sample, std::min(kAtOnce, data_->facts().entries - sample)}});
+    data_->check_unchanged();
+  }
+
+  std::unique_ptr<const DataSet> data_;
+  SampleReader reader_;
   std::uint64_t count_;
   ClassNames classes_;
-  std::uint64_t position_ = 0;
+  std::uint64_t first_ = 0;  ///< of those in reader_
 };
 
 }  // namespace

@@ -202,6 +202,13 @@ std::uint64_t ChunkedField::decode(const DecodeUnit& unit, std::span<const std::
   return plain ? 0 : chunk_bytes_;
 }
 
+double ChunkedField::written() const {
+  if (layout_.places.empty()) return 1;
+  const auto missing =
+      std::ranges::count_if(layout_.places, [](const ChunkPlace& p) { return p.length == 0; });
+  return 1 - static_cast<double>(missing) / static_cast<double>(layout_.places.size());
+}
+
 std::string ChunkedField::describe() const {
   std::string text = fmt::format("chunks of {}", fmt::join(layout_.chunk, "x"));
   if (!layout_.filters.empty()) text += ", " + hdf5::describe(layout_.filters);

@@ -98,6 +98,7 @@ class ChunkedField final : public FieldStorage {
                        std::uint32_t file, const FileBytes& bytes, std::span<std::byte> out,
                        DecodeSpace& space) const override;
   std::string describe() const override;
+  double written() const override;
 
  private:
   // How the numbers that a chunk holds of one row lie in the chunk's row and in the whole row.

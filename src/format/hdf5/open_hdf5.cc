@@ -101,6 +101,34 @@ std::unique_ptr<DataSet> open_parts(const std::string& text, DataFiles files,
   return std::make_unique<MemberSet>(text, "hdf5", std::move(files), std::move(index));
 }
 
+/// What makes work far larger than the file: a training on zeros, a check of them for days, or
+/// whole chunks that are decoded for single samples.
+void tell_of_size(std::span<const FileContent> contents, std::vector<std::string>& notes) {
+  constexpr double kMostlyWritten = 0.5;
+  constexpr std::uint64_t kLargeChunk = std::uint64_t{256} << 20;
+  for (const FileContent& content : contents) {
+    for (const FileField& field : content.fields) {
+      const std::string name = shown_name(field.field.name);
+      const double written = field.storage->written();
+      if (written < kMostlyWritten) {
+        const std::string part =
+            written > 0 ? fmt::format("only {:.2g} %", 100 * written) : std::string("none");
+        return notes.push_back(fmt::format(
+            "'{}': {} of the {} samples that its shape promises were ever written, the others are "
+            "its fill value",
+            name, part, field.rows));
+      }
+      const std::uint64_t together = field.storage->rows_together();
+      if (together > 1 && field.field.bytes() > kLargeChunk / together) {
+        return notes.push_back(fmt::format(
+            "'{}': each chunk decodes to {} samples of {} bytes, for whichever of them is wanted; "
+            "write it with smaller chunks",
+            name, together, field.field.bytes()));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool is_hdf5(const File& file) {
@@ -128,6 +156,7 @@ std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,
       throw error.within({.file = file->path()});
     }
   }
+  tell_of_size(contents, notes);
   const bool fields =
       std::ranges::none_of(contents, [](const FileContent& one) { return one.fields.empty(); });
   if (!fields) return open_parts(text, std::move(files), contents, notes);

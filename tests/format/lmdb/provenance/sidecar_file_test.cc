@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -76,6 +78,81 @@ TEST_F(SidecarFile, WhatIsTooLargeOrNoFileIsLeftOut) {
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
   std::filesystem::create_directories(*user_cache_path("x"));
   EXPECT_TRUE(find_sidecars(dataset(), "x", 1000).empty());
+}
+
+namespace {
+
+std::string refusal_of(const std::string& path) {
+  try {
+    read_small_file(path, 1000);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+}  // namespace
+
+TEST_F(SidecarFile, LinksAreFollowedOnlyWhereNobodyElseCanMakeThem) {
+  const std::string shared = folder_.file("shared");
+  std::filesystem::create_directories(shared);
+  test::write_bytes(folder_.file("elsewhere"), test::counting_bytes(10));
+  test::write_bytes(shared + "/file", test::counting_bytes(10));
+  std::filesystem::create_symlink(folder_.file("elsewhere"), shared + "/link");
+  using std::filesystem::perms;
+  std::filesystem::permissions(shared, perms::owner_all);
+  EXPECT_EQ(refusal_of(shared + "/link"), "read");
+  for (const perms others : {perms::others_write, perms::group_write}) {
+    std::filesystem::permissions(shared, perms::owner_all | others);
+    EXPECT_EQ(refusal_of(shared + "/file"), "read");
+    EXPECT_THAT(refusal_of(shared + "/link"),
+                HasSubstr("it is a link, in a directory that others"));
+  }
+  // Writing replaces the link, and leaves alone what it leads to.
+  write_whole_file(shared + "/link", test::counting_bytes(20));
+  EXPECT_FALSE(std::filesystem::is_symlink(shared + "/link"));
+  EXPECT_EQ(std::filesystem::file_size(folder_.file("elsewhere")), 10U);
+}
+
+TEST_F(SidecarFile, WhatBelongsToAnotherUserIsNotReadWhereOthersMayWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs the right to give files away";
+  const std::string shared = folder_.file("shared");
+  std::filesystem::create_directories(shared);
+  const std::string path = shared + "/file";
+  test::write_bytes(path, test::counting_bytes(10));
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(refusal_of(path), "read");
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  EXPECT_THAT(refusal_of(path), HasSubstr("it belongs to another user (65534)"));
+  ASSERT_EQ(::chown(shared.c_str(), 65534, 65534), 0);  // who may do there as he likes
+  EXPECT_EQ(refusal_of(path), "read");
+}
+
+TEST_F(SidecarFile, APipeIsNoFileToWaitFor) {
+  const std::string path = folder_.file("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(refusal_of(path), HasSubstr("no regular file"));
+}
+
+TEST_F(SidecarFile, ACacheThatAnotherUserMayHaveMadeIsNotUsed) {
+  const std::filesystem::path cache = folder_.file("cache");
+  std::filesystem::create_directories(cache);
+  std::filesystem::create_directories(folder_.file("theirs"));
+  std::filesystem::create_directory_symlink(folder_.file("theirs"), cache / "forebay");
+  EXPECT_TRUE(user_cache_path("x"));
+  ASSERT_EQ(::chmod(cache.c_str(), 01777), 0);
+  EXPECT_FALSE(user_cache_path("x"));
+  std::filesystem::remove(cache / "forebay");
+  // Its own is closed to others.
+  std::filesystem::create_directory(cache / "forebay");
+  ASSERT_EQ(::chmod((cache / "forebay").c_str(), 0777), 0);
+  EXPECT_TRUE(user_cache_path("x"));
+  EXPECT_EQ(std::filesystem::status(cache / "forebay").permissions() &
+                (std::filesystem::perms::group_write | std::filesystem::perms::others_write),
+            std::filesystem::perms::none);
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown((cache / "forebay").c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(user_cache_path("x"));
 }
 
 TEST_F(SidecarFile, TwoWritersAtOnceLeaveAWholeFile) {
