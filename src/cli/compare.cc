@@ -32,7 +32,7 @@ class Side {
  public:
   explicit Side(const DatasetOptions& options)
       : data_(open_whole(options, false)),
-        reader_(*data_, {.engine = usable_engine(options.path, options.engine),
+        reader_(*data_, {.engine = usable_engine(*data_, options.engine),
                          .bulk = {},
                          .gap_bytes = kVerifyGapBytes}) {
     const CodecOptions how = codec_of(facts(), options.codec);

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "format/registry.hpp"
+#include "forebay/error.hpp"
 #include "program/flags.hpp"
 #include "read/data_access.hpp"
 #include "storage/storages.hpp"
@@ -36,18 +36,30 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
   add_format_flags(app, options.files);
 }
 
+std::unique_ptr<DataSet> open_mapped(const std::string& path, FormatOptions how) {
+  if (!can_map(path)) how.engine = Engine::pread;
+  try {
+    return open_data_set(path, how);
+  } catch (const Error& error) {
+    // Perhaps of more files than can be mapped at once, as folders are.
+    if (error.kind() != ErrorKind::unsupported || how.engine != Engine::mmap) throw;
+  }
+  how.engine = Engine::pread;
+  return open_data_set(path, how);
+}
+
 std::unique_ptr<DataSet> open_whole(const DatasetOptions& options, bool trust) {
   FormatOptions how = format_options(options.files, options.files.engine);
-  how.engine = usable_engine(options.path, options.engine);
+  how.engine = options.engine;
   how.schema = options.codec.schema;
   how.keeps = trust;
   how.trust_sidecars = trust;
   how.whole = true;
-  return open_data_set(options.path, how);
+  return open_mapped(options.path, how);
 }
 
-Engine usable_engine(const std::string& path, Engine engine) {
-  return can_map(path) ? engine : Engine::pread;
+Engine usable_engine(const DataSet& data, Engine engine) {
+  return data.whole()->is_mapped() ? engine : Engine::pread;
 }
 
 }  // namespace forebay

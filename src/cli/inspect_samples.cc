@@ -200,7 +200,7 @@ void add_inspect_samples_options(CLI::App& app, InspectSamplesOptions& options) 
 void inspect_samples(const DatasetOptions& dataset, const DataSet& data,
                      const InspectSamplesOptions& options) {
   if (!options.dump.empty()) {
-    return dump(data, usable_engine(dataset.path, dataset.engine), options);
+    return dump(data, usable_engine(data, dataset.engine), options);
   }
   const ReadCost cost = cost_of_group(data, options.group);
   Fields decoded;

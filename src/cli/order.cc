@@ -303,9 +303,9 @@ void show_order(OrderFlags flags) {
   }
   if (!flags.dataset.empty()) {
     FormatOptions how;
-    how.engine = usable_engine(flags.dataset, Engine::mmap);
+    how.engine = Engine::mmap;
     how.hold = false;
-    const auto data = open_data_set(flags.dataset, how);
+    const auto data = open_mapped(flags.dataset, how);
     options.entries = data->facts().entries;
     bytes = data->mean_value_bytes();
   }

@@ -15,6 +15,7 @@
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 namespace {
@@ -124,7 +125,7 @@ std::string sidecar_file(const ProvenanceCommand& command) {
 }
 
 lmdb::Database open_lmdb(const ProvenanceCommand& command) {
-  return lmdb::Database::open(command.path, usable_engine(command.path, command.engine));
+  return lmdb::Database::open(command.path, can_map(command.path) ? command.engine : Engine::pread);
 }
 
 /// Calls `work` and returns the seconds that it took.

@@ -74,7 +74,7 @@ class Verification {
       : dataset_(dataset),
         data_(open_whole(dataset, false)),
         max_faults_(max_faults),
-        reader_(*data_, {.engine = usable_engine(dataset.path, dataset.engine),
+        reader_(*data_, {.engine = usable_engine(*data_, dataset.engine),
                          .bulk = {},
                          .gap_bytes = kVerifyGapBytes}) {
     const CodecOptions how = codec_of(facts(), dataset.codec);

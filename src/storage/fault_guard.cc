@@ -133,7 +133,7 @@ std::size_t claim_entry() {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!entries[i].claimed.exchange(true)) return i;
   }
-  throw Error(ErrorKind::io, "too many mapped files are open at once",
+  throw Error(ErrorKind::unsupported, "too many mapped files are open at once",
               "open fewer at a time, or use '--engine pread'");
 }
 

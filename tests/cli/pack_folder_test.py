@@ -167,6 +167,15 @@ class LeftOut(FolderTest):
         self.assertEqual(result.stderr.count(line), 1, result.stderr)
 
 
+class Many(FolderTest):
+    def test_folders_of_more_files_than_can_be_mapped_are_shown_and_checked(self):
+        for number in range(4200):
+            self.image(f"in/{number % 2}/{number:04}.png")
+        self.assertEqual(self.succeed_json("inspect", self.path("in"))["entries"], 4200)
+        self.assertIn("4,200 samples", self.succeed("verify", self.path("in")))
+        self.succeed("order", self.path("in"), "--order", "shuffled", "--batch", 100)
+
+
 class BadFiles(FolderTest):
     BAD = ("cat/b.png", "dog/a.png", "dog/d.png")
 
