@@ -1,8 +1,5 @@
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,7 +31,16 @@ void add_log(nanobind::module_& module) {
   static auto* const messages = new Messages();  // helper threads may outlive the module
   set_log_hook([](LogLevel level, std::string_view text) { messages->add(level, text); },
                LogLevel::warning);
-  module.def("take_messages", [] { return messages->take(); });
+  module.def(
+      "take_messages",
+      [] {
+        nanobind::list all;
+        for (const auto& [level, text] : messages->take()) {
+          all.append(nanobind::make_tuple(level, text_of(text)));
+        }
+        return all;
+      },
+      nanobind::sig("def take_messages() -> list[tuple[int, str]]"));
 }
 
 }  // namespace

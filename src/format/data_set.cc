@@ -136,6 +136,7 @@ std::string DataSet::info() const {
     info["schema"] = to_string(facts_.schema);
   }
   if (!facts_.labels.empty()) info["labels"] = facts_.labels;
+  if (!facts_.notes.empty()) info["notes"] = facts_.notes;
   info["sample_bytes"] = facts_.sample_bytes;
   info["files"] = files;
   info["stored_bytes"] = stored_bytes();

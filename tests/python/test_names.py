@@ -198,3 +198,17 @@ def test_a_test_set_that_is_numbered_otherwise_is_refused(splits, kind):
     for test, wanted in (("unnamed.lmdb", train), ("train.lmdb", unnamed)):
         with pytest.raises(forebay.UsageError, match="does not name its classes"):
             forebay.Dataset(splits / test, classes=wanted)
+
+
+def test_what_is_left_out_is_told_once(splits, caplog):
+    root = os.path.join(os.fsencode(splits), b"gel\xf6scht")
+    os.rename(splits / "train", root)
+    with open(os.path.join(root, b"ant", b"notes\xff.txt"), "wb") as file:
+        file.write(b"no image")
+    os.symlink("/nowhere", os.path.join(root, b"ant", b"2.png"))
+    for _ in range(2):
+        ds = forebay.Dataset(root)
+        forebay.Loader(root, batch_size=2, ranks="single").close()
+    line = f"{os.fsdecode(root)}: 2 left out: 1 not an image, 1 broken link; such as "
+    assert [record.getMessage().startswith(line) for record in caplog.records] == [True]
+    assert ds.info()["notes"][0].startswith("2 left out")

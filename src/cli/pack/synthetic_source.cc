@@ -10,7 +10,6 @@
 #include "cli/pack/source.hpp"
 #include "core/mix.hpp"
 #include "forebay/error.hpp"
-#include "format/lmdb/dataset_path.hpp"
 #include "format/registry.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
@@ -83,15 +82,14 @@ class GeneratedSource final : public Source {
 
 std::unique_ptr<const DataSet> open_samples(const Options& options) {
   FormatOptions how = format_options(LoaderOptions(), ReadEngine::mmap);
-  how.engine = usable_engine(options.source, Engine::mmap);
   how.format = "lmdb";
   how.leave_out = options.leave_out;
   how.keep_records = options.keep_records;
-  std::unique_ptr<const DataSet> data = open_data_set(options.source, how);
+  std::unique_ptr<const DataSet> data = open_mapped(options.source, how);
   // Parts of samples are records of their own, and stay such.
   if (data->facts().parts.empty()) return data;
   how.convention = ConventionName::plain;
-  return open_data_set(options.source, how);
+  return open_mapped(options.source, how);
 }
 
 /// The records of a data set that are samples, as reading finds them.
@@ -99,9 +97,8 @@ class ReplicatedSource final : public Source {
  public:
   explicit ReplicatedSource(const Options& options)
       : data_(open_samples(options)),
-        reader_(*data_, {.engine = usable_engine(options.source, Engine::mmap), .bulk = {}}),
-        count_(options.count.value_or(data_->facts().entries)),
-        classes_(class_names_beside(lmdb::resolve_dataset_path(options.source).data_file)) {
+        reader_(*data_, {.engine = usable_engine(*data_, Engine::mmap), .bulk = {}}),
+        count_(options.count.value_or(data_->facts().entries)) {
     if (data_->facts().entries == 0) {
       throw Error(ErrorKind::usage, "the data set has no records to replicate",
                   "name another one, or '-' to generate records", at_file(options.source));
@@ -118,7 +115,7 @@ class ReplicatedSource final : public Source {
     return fmt::format("replicated:{}", data_->facts().fingerprint);
   }
 
-  ClassNames classes() const override { return classes_; }
+  ClassNames classes() const override { return data_->facts().labels; }
 
   std::string read(std::uint64_t index) override {
     const std::uint64_t sample = index % data_->facts().entries;
@@ -139,7 +136,6 @@ class ReplicatedSource final : public Source {
   std::unique_ptr<const DataSet> data_;
   SampleReader reader_;
   std::uint64_t count_;
-  ClassNames classes_;
   std::uint64_t first_ = 0;  ///< of those in reader_
 };
 
