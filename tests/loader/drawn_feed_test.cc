@@ -288,7 +288,7 @@ TEST(DrawnFeed, WhatCannotBeAListIsReadNoFurther) {
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(50).values(50));
   LoaderOptions options(OrderOptions{.batch = 2});
   options.order = OrderName::listed;
-  for (const std::string path : {std::string("/dev/zero"), folder.file("data")}) {
+  for (const std::string& path : {std::string("/dev/zero"), folder.file("data")}) {
     options.list = path;
     const Error error =
         test::error_from([&] { Loader::open(self_communicator(), data.path(), options); });
