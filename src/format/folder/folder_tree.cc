@@ -82,8 +82,7 @@ class Walk {
   Walk(std::string root, Tree& tree) : root_(std::move(root)), tree_(tree) {}
 
   void run() {
-    const FolderId id = id_of({});
-    inside_.push_back(id);
+    inside_.push_back(id_of({}));
     std::vector<std::string> files;
     for (const Entry& entry : list(root_)) {
       if (entry.kind == Entry::Kind::folder && !is_no_data(entry.name)) {
@@ -93,10 +92,11 @@ class Walk {
       }
     }
     tree_.labelled = !tree_.classes.empty();
-    if (!tree_.labelled)
+    if (!tree_.labelled) {
       tree_.classes.push_back({.name = {}, .files = std::move(files)});
-    else
-      for (const std::string& file : files) tree_.left_out.add(Why::outside, file);
+      return;
+    }
+    for (const std::string& file : files) tree_.left_out.add(Why::outside, file);
   }
 
  private:
