@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from . import _core
+from ._wording import for_python
 
 _logger = logging.getLogger("forebay")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
@@ -23,4 +24,4 @@ def tell() -> None:
             continue
         if len(_told) < _MOST_KNOWN:
             _told.add(text)
-        _logger.log(_LEVELS[level], "%s", text)
+        _logger.log(_LEVELS[level], "%s", for_python(text))
