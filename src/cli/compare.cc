@@ -86,7 +86,16 @@ bool is_integer(ElementType type) {
 /// Whether numbers are the same says nothing of how wide they are.
 bool comparable(const Field& one, const Field& other) {
   const bool types = one.type == other.type || (is_integer(one.type) && is_integer(other.type));
-  return types && one.name == other.name && one.shape == other.shape;
+  return types && one.shape == other.shape;
+}
+
+/// An only field may go by any name.
+bool comparable(const Schema& one, const Schema& other) {
+  const auto same_name = [](const Field& a, const Field& b) { return a.name == b.name; };
+  return !one.fields.empty() &&
+         std::ranges::equal(one.fields, other.fields,
+                            [](const Field& a, const Field& b) { return comparable(a, b); }) &&
+         (one.fields.size() == 1 || std::ranges::equal(one.fields, other.fields, same_name));
 }
 
 /// Whether it is below zero, and its bits, widened.
@@ -193,7 +202,7 @@ std::vector<std::string> Comparison::names_of_parts(const DataSetFacts& facts) {
 
 void Comparison::require_same_fields() {
   const Schema mine = one_.schema(), theirs = other_.schema();
-  if (mine.fields.empty() || !std::ranges::equal(mine.fields, theirs.fields, comparable)) {
+  if (!comparable(mine, theirs)) {
     throw Error(ErrorKind::usage,
                 fmt::format("samples of '{}' are not to be compared with those of '{}' ({})",
                             to_string(mine), to_string(theirs), paths_[1]),
@@ -244,7 +253,7 @@ void Comparison::compare_one(std::size_t position, std::uint64_t sample) {
   std::string key;
   try {
     const Bytes mine = one_.reader().key(position), theirs = other_.reader().key(position);
-    key = printable_key(chars_of(mine));
+    if (!mine.empty()) key = printable_key(chars_of(mine));
     std::string text = decodes_ ? decoded_difference(position) : stored_difference(position);
     const bool keys = one_.facts().format == other_.facts().format;
     if (text.empty() && keys && !std::ranges::equal(mine, theirs)) {

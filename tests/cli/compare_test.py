@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import struct
 import tarfile
 import unittest
 
@@ -79,6 +80,19 @@ class Compare(CommandTest):
         line = self.fail("verify", self.path("raw"), "--against", self.path("set.tar"), code=2,
                          naming=["image:u8[3x4x4],label:i32[]", "are not to be compared with"])
         self.assertIn("--codec", line)
+
+    def test_arrays_of_one_field_go_by_any_name(self):
+        def npy(name, values):
+            header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (%d, 2), }" % (
+                len(values) // 2)
+            header += b" " * ((-11 - len(header)) % 64) + b"\n"
+            self.write(name, b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header +
+                       struct.pack(f"<{len(values)}i", *values))
+
+        npy("one.npy", range(100))
+        npy("other.npy", [*range(77), -1, *range(78, 100)])
+        self.succeed("verify", self.path("one.npy"), "--against", self.path("one.npy") + "#x=data")
+        self.differ("one.npy", "other.npy", naming=["1 of 50 samples differs; first sample 38: "])
 
     def test_a_sample_that_cannot_be_read_differs(self):
         values = [(b"%08d" % i, encode_datum(1, 4, 5, bytes([i]) * 20, i)) for i in range(9)]
