@@ -25,10 +25,12 @@ struct Entry {
   std::atomic<std::uint64_t> version;
   std::atomic<std::uintptr_t> begin;
   std::atomic<std::uintptr_t> end;
+  std::atomic<int> protection;  // of the zeros that take its place
   std::atomic<std::uint64_t> fault;
 };
 
 static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 
@@ -66,8 +68,8 @@ void record_fault(Entry& entry, std::uint64_t offset) {
 }
 
 // mmap(2) as a bare system call: the library's wrapper is not promised to be safe in a handler.
-bool map_zeros(std::uintptr_t begin, std::uintptr_t end) {
-  const long result = ::syscall(SYS_mmap, begin, end - begin, PROT_READ,
+bool map_zeros(std::uintptr_t begin, std::uintptr_t end, int protection) {
+  const long result = ::syscall(SYS_mmap, begin, end - begin, protection,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   return result != -1;
 }
@@ -79,7 +81,7 @@ bool handle_guarded_fault(const siginfo_t& info) {
   Entry* entry = find_entry(address);
   if (entry == nullptr) return false;
   record_fault(*entry, address - entry->begin);
-  return map_zeros(address & ~page_mask(), entry->end);
+  return map_zeros(address & ~page_mask(), entry->end, entry->protection);
 }
 
 // The default action: once restored, a faulting access faults again and ends the process; a signal
@@ -145,13 +147,14 @@ void raise_entries_in_use(std::size_t count) {
 
 }  // namespace
 
-FaultGuard::FaultGuard(std::span<const std::byte> mapping) {
+FaultGuard::FaultGuard(std::span<const std::byte> mapping, bool writable) {
   require_handler();
   entry_ = claim_entry();
   Entry& entry = entries[entry_];
   const auto begin = reinterpret_cast<std::uintptr_t>(mapping.data());
   entry.begin = begin;
   entry.end = (begin + mapping.size() + page_mask()) & ~page_mask();
+  entry.protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   entry.fault = kNoFault;
   ++entry.version;
   raise_entries_in_use(entry_ + 1);
@@ -160,6 +163,10 @@ FaultGuard::FaultGuard(std::span<const std::byte> mapping) {
 FaultGuard::~FaultGuard() {
   ++entries[entry_].version;
   entries[entry_].claimed = false;
+}
+
+bool FaultGuard::has(const std::byte* address) noexcept {
+  return find_entry(reinterpret_cast<std::uintptr_t>(address)) != nullptr;
 }
 
 std::optional<std::uint64_t> FaultGuard::fault() const noexcept {

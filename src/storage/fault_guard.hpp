@@ -40,17 +40,20 @@
 
 namespace forebay {
 
-/// Guards one read-only mapping for as long as it lives. Construct it after mmap and before the
-/// first access; destroy it after the last access and before munmap.
+/// Guards one mapping for as long as it lives. Construct it after mmap and before the first access;
+/// destroy it after the last access and before munmap.
 class FaultGuard : private NonCopyable {
  public:
   /// How many mappings a process can guard at once.
   static constexpr std::size_t kCapacity = 4096;
 
-  /// `mapping` starts on a page boundary. Throws io when the table is full or the handler cannot be
-  /// installed. Thread-safe.
-  explicit FaultGuard(std::span<const std::byte> mapping);
+  /// `mapping` starts on a page boundary; `writable`: what is there after a fault is written to as
+  /// well. Throws io when the table is full or the handler cannot be installed. Thread-safe.
+  explicit FaultGuard(std::span<const std::byte> mapping, bool writable = false);
   ~FaultGuard();
+
+  /// Whether some guard has the byte at `address`.
+  static bool has(const std::byte* address) noexcept;
 
   /// The lowest offset at which an access has faulted since construction. One atomic load.
   std::optional<std::uint64_t> fault() const noexcept;

@@ -69,7 +69,12 @@ void BaselineSource::seek(std::uint64_t sample) {
                 {.file = path_});
   }
   const std::uint64_t from = on_ == kUnknownSample || sample < on_ ? 0 : on_;
-  move_to(sample);
+  try {
+    move_to(sample);
+  } catch (const Error&) {
+    check_unchanged();  // as in read()
+    throw;
+  }
   counters_.records_skipped += sample - from;
   position_ = sample;
 }
@@ -82,6 +87,29 @@ void BaselineSource::count_value() {
   counters_.bytes_requested += pages * database_->page_size();
 }
 
+void BaselineSource::check_unchanged() {
+  slot_->environment().check();
+  database_->check_unchanged();
+}
+
+bool BaselineSource::is_mapped(const MDB_val& bytes) const {
+  const auto map = slot_->environment().map();
+  const auto* const begin = static_cast<const std::byte*>(bytes.mv_data);
+  if (map.empty() || bytes.mv_size == 0) return true;  // not known, or not looked at
+  return begin >= map.data() && begin < map.data() + map.size() &&
+         bytes.mv_size <= static_cast<std::size_t>(map.data() + map.size() - begin);
+}
+
+void BaselineSource::read_next(const RecordSink& sink) {
+  move_to(position_);
+  if (!is_mapped(key_) || !is_mapped(value_)) {
+    throw Error(ErrorKind::corrupt, "liblmdb has found a record that leaves the file",
+                "see 'forebay verify'", {.file = path_, .sample = position_});
+  }
+  count_value();
+  sink({.sample = position_, .key = to_span(key_), .value = to_span(value_)});
+}
+
 void BaselineSource::read(std::uint64_t count, const RecordSink& sink) {
   if (count > entries() || position_ > entries() - count) {
     throw Error(
@@ -89,10 +117,13 @@ void BaselineSource::read(std::uint64_t count, const RecordSink& sink) {
         fmt::format("{} records from {} on leave the {} records", count, position_, entries()), {},
         {.file = path_});
   }
-  for (const std::uint64_t end = position_ + count; position_ < end; ++position_) {
-    move_to(position_);
-    count_value();
-    sink({.sample = position_, .key = to_span(key_), .value = to_span(value_)});
+  try {
+    for (const std::uint64_t end = position_ + count; position_ < end; ++position_) read_next(sink);
+  } catch (const Error&) {
+    // Whatever is wrong with what was found: that it could not be read, or was changed, explains
+    // it.
+    check_unchanged();
+    throw;
   }
 }
 

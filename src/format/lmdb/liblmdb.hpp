@@ -1,10 +1,16 @@
 // RAII over liblmdb, for the three things that it is used for: writing, the baseline reader, and
 // the place in the table of readers that keeps a writer from recycling the pages that we read.
+//
+// liblmdb reads through mappings of its own, and ends the process where a page is not what it
+// should be. Both become errors here: the mappings of readers are guarded as ours are
+// (storage/fault_guard.hpp), and a failed assertion throws, through frames of C that hold nothing
+// but the caller's cursor or transaction.
 #pragma once
 
 #include <lmdb.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +18,7 @@
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "format/lmdb/dataset_path.hpp"
+#include "storage/fault_guard.hpp"
 
 namespace forebay::lmdb {
 
@@ -21,7 +28,8 @@ void check_lmdb(int code, std::string_view call, const std::string& path);
 MDB_val to_val(std::span<const std::byte> bytes);
 std::span<const std::byte> to_span(const MDB_val& val);
 
-/// An open environment. Safe from many threads; a transaction is not.
+/// An open environment. Safe from many threads; a transaction is not. Calls with it, or with what
+/// was made of it, throw corrupt where an assertion of liblmdb fails.
 class Environment : private NonCopyable {
  public:
   struct Options {
@@ -39,8 +47,21 @@ class Environment : private NonCopyable {
   /// No transaction may be open.
   void set_map_size(std::size_t bytes);
 
+  // Of environments that only read (MDB_RDONLY).
+
+  /// What is mapped; empty where the system does not tell.
+  std::span<const std::byte> map() const { return map_; }
+  /// Throws io when an access inside of it has faulted.
+  void check() const;
+
  private:
+  void guard_mappings(const DatasetPath& path);
+
   MDB_env* env_ = nullptr;
+  std::string data_file_;
+  std::span<const std::byte> map_;
+  std::optional<FaultGuard> data_guard_;
+  std::optional<FaultGuard> lock_guard_;
   std::string path_;
   bool locks_ = true;
 };

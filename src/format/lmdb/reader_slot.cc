@@ -143,7 +143,9 @@ std::shared_ptr<const Environment> shared_reader_environment(const DatasetPath& 
 }
 
 ReaderSlot::ReaderSlot(std::shared_ptr<const Environment> environment)
-    : transaction_(std::move(environment), MDB_RDONLY) {}
+    : transaction_(std::move(environment), MDB_RDONLY) {
+  transaction_.environment().check();
+}
 
 std::shared_ptr<const ReaderSlot> ReaderSlot::try_hold(const DatasetPath& path) {
   if (!lock_file_usable(path) || !on_local_file_system(path.lock_file)) return nullptr;

@@ -28,7 +28,7 @@ MDB_dbi open_for_readers(const std::shared_ptr<const Environment>& environment,
 class ReaderSlot {
  public:
   /// A transaction over the newest state, with a place in the table of readers unless the
-  /// environment does not lock.
+  /// environment does not lock. Throws io where the meta pages could not be read.
   explicit ReaderSlot(std::shared_ptr<const Environment> environment);
 
   /// A slot that protects its state, or none: where the lock file does not exist or cannot be
@@ -39,6 +39,7 @@ class ReaderSlot {
   MDB_txn* txn() const { return transaction_.get(); }
   /// True while the table of readers lists this transaction.
   bool holds() const;
+  const Environment& environment() const { return transaction_.environment(); }
 
  private:
   Transaction transaction_;
