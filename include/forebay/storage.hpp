@@ -32,12 +32,14 @@ struct FileFingerprint {
   std::uint64_t size = 0;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::int64_t born_ns = 0;  ///< tells files apart that have had one inode; 0: not known
   std::int64_t modified_ns = 0;
   /// Also of names and rights, and no program can set it back: not compared.
   std::int64_t changed_ns = 0;
+  std::uint64_t rights = 0;  ///< owner, permissions and number of names in one number: not compared
   bool operator==(const FileFingerprint& other) const {
     return size == other.size && device == other.device && inode == other.inode &&
-           modified_ns == other.modified_ns;
+           born_ns == other.born_ns && modified_ns == other.modified_ns;
   }
 };
 

@@ -33,6 +33,7 @@ void add_dataset_options(CLI::App& app, DatasetOptions& options) {
       ->transform(named_choice(kEngines))
       ->default_str("mmap");
   app.add_flag("--json", options.json, "Print the result as JSON");
+  add_timeout_flag(app, options.files.timeout);
   add_format_flags(app, options.files);
 }
 

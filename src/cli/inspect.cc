@@ -11,6 +11,7 @@
 #include "cli/inspect_samples.hpp"
 #include "forebay/error.hpp"
 #include "program/output.hpp"
+#include "program/run.hpp"
 
 namespace forebay {
 namespace {
@@ -228,7 +229,9 @@ void add_inspect_command(CLI::App& app) {
   auto samples = std::make_shared<InspectSamplesOptions>();
   add_dataset_options(*sub, *options);
   add_inspect_samples_options(*sub, *samples);
-  sub->callback([options, samples] { inspect(*options, *samples); });
+  sub->callback([options, samples] {
+    run_with_answers(options->path, options->files.timeout, [&] { inspect(*options, *samples); });
+  });
 }
 
 }  // namespace forebay

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@
 #include "order/order_table.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
+#include "program/run.hpp"
 
 namespace forebay {
 namespace {
@@ -278,6 +280,7 @@ struct OrderFlags {
   std::string dataset;
   std::string list_file;
   std::string sample_bytes;
+  std::chrono::milliseconds timeout = LoaderOptions().timeout;
   CLI::Option* kind = nullptr;
   CLI::Option* ratio = nullptr;
   std::uint64_t epoch = 0;
@@ -399,7 +402,9 @@ void add_order_command(CLI::App& app) {
   sub->add_option("--epochs", flags->epochs, "Epochs of training, held against the rule");
   sub->add_flag("--print", flags->print, "Print the order itself (always up to 64 samples)");
   sub->add_flag("--json", flags->json, "Print the result as JSON");
-  sub->callback([flags] { show_order(*flags); });
+  add_timeout_flag(*sub, flags->timeout);
+  sub->callback(
+      [flags] { run_with_answers(flags->dataset, flags->timeout, [&] { show_order(*flags); }); });
 }
 
 }  // namespace forebay

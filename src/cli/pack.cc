@@ -14,6 +14,7 @@
 #include "format/dataset_files.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
+#include "program/run.hpp"
 
 namespace forebay {
 namespace {
@@ -121,6 +122,7 @@ struct Command {
   Options options;
   std::string shape;
   std::string codec = "image";
+  std::chrono::milliseconds timeout = LoaderOptions().timeout;
 
   void run() {
     if (!shape.empty()) options.shape = parse_shape(shape);
@@ -199,7 +201,10 @@ void add_pack_command(CLI::App& app) {
   add_source_options(*sub, *command);
   add_destination_options(*sub, command->options);
   sub->footer(kFooter);
-  sub->callback([command] { command->run(); });
+  add_timeout_flag(*sub, command->timeout);
+  sub->callback([command] {
+    run_with_answers(command->options.source, command->timeout, [&] { command->run(); });
+  });
 }
 
 }  // namespace forebay

@@ -15,6 +15,7 @@
 #include "format/lmdb/provenance/sidecar.hpp"
 #include "program/flags.hpp"
 #include "program/output.hpp"
+#include "program/run.hpp"
 #include "storage/storages.hpp"
 
 namespace forebay {
@@ -111,6 +112,7 @@ struct ProvenanceCommand {
   std::string sidecar;
   Engine engine = Engine::mmap;
   WantedForm form = WantedForm::automatic;
+  std::chrono::milliseconds timeout = LoaderOptions().timeout;
   bool check = false;
   bool remove = false;
   bool json = false;
@@ -255,7 +257,9 @@ void add_provenance_command(CLI::App& app) {
       ->default_str("mmap");
   sub->add_flag("--json", command->json, "Print the result as JSON");
   sub->footer(kFooter);
-  sub->callback([command] { run(*command); });
+  add_timeout_flag(*sub, command->timeout);
+  sub->callback(
+      [command] { run_with_answers(command->path, command->timeout, [&] { run(*command); }); });
 }
 
 }  // namespace forebay

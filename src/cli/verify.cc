@@ -18,6 +18,7 @@
 #include "format/byte_stream.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
+#include "program/run.hpp"
 #include "read/data_access.hpp"
 
 namespace forebay {
@@ -300,8 +301,10 @@ void add_verify_command(CLI::App& app) {
       ->needs(other)
       ->capture_default_str();
   sub->callback([dataset, against, max_faults] {
-    if (!against->path.empty()) return compare_data_sets(*dataset, *against, *max_faults);
-    verify(*dataset, *max_faults);
+    run_with_answers(dataset->path, dataset->files.timeout, [&] {
+      if (!against->path.empty()) return compare_data_sets(*dataset, *against, *max_faults);
+      verify(*dataset, *max_faults);
+    });
   });
 }
 

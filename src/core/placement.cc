@@ -17,6 +17,7 @@
 
 #include "core/limits.hpp"
 #include "core/number_text.hpp"
+#include "core/read_watch.hpp"
 #include "core/topology.hpp"
 #include "forebay/error.hpp"
 
@@ -145,9 +146,11 @@ HelperThread::HelperThread(std::string name, const Placement& placement, Body bo
   auto placed = started.get_future();
   std::promise<void> ended;
   ended_ = ended.get_future();
-  auto live = [name, placement, body = std::move(body), started = std::move(started),
+  auto live = [name, placement, body = std::move(body), watch = ReadWatch::of_this_thread(),
+               started = std::move(started),
                ended = std::move(ended)](const std::stop_token& stop) mutable {
     name_this_thread(name);
+    const ReadWatch::Member member(std::move(watch));
     try {
       place_this_thread(placement);
     } catch (...) {

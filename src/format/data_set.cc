@@ -12,6 +12,7 @@
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
 #include "format/sample_reader.hpp"
+#include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
 
 namespace forebay {
@@ -83,12 +84,12 @@ void Plan::unpack(std::size_t parts, const FileBytes& bytes, std::span<const std
 DataSet::DataSet(std::string path, std::string format, DataFiles files)
     : facts_{.path = std::move(path), .format = std::move(format)}, files_(std::move(files)) {
   whole_ = files_.size() == 1 ? files_[0] : std::make_shared<JoinedFile>(facts_.path, files_);
-  for (const auto& file : files_) at_open_.push_back(file->fingerprint());
+  for (const auto& file : files_) seen_.push_back(file->fingerprint());
 }
 
 std::uint64_t DataSet::stored_bytes() const {
   std::uint64_t bytes = 0;
-  for (const FileFingerprint& file : at_open_) bytes += file.size;
+  for (const FileFingerprint& file : seen_) bytes += file.size;
   return bytes;
 }
 
@@ -102,10 +103,14 @@ void DataSet::check_unchanged() const {
 }
 
 void DataSet::check_unchanged(std::uint32_t file) const {
+  const FileFingerprint now = files_[file]->fingerprint();
+  const std::lock_guard lock(seen_mutex_);
+  const std::string sign = sign_of_writing(*files_[file], seen_[file], now);
   // A mapping of a file that was cut faults: that it was cut is what to tell.
-  if (files_[file]->fingerprint() == at_open_[file]) return files_[file]->check();
-  throw Error(ErrorKind::changed, "the data set was changed while it was open",
-              "start again once nothing writes to it", {.file = files_[file]->path()});
+  if (!sign.empty()) throw rewritten_error(files_[file]->path(), sign);
+  seen_[file].changed_ns = now.changed_ns;
+  seen_[file].rights = now.rights;
+  files_[file]->check();
 }
 
 void DataSet::read_one(std::uint64_t id, const RecordSink& sink) const {

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -270,7 +271,8 @@ class DataSet : private NonCopyable {
   std::uint64_t offset_in_whole(const FileExtent& extent) const;
   /// Bytes of all files, or what of them holds samples.
   virtual std::uint64_t stored_bytes() const;
-  /// Throws `changed` when a file is not the one it was at open. Call before delivery.
+  /// Throws `changed` when a file is not what it was at open, as far as its file system tells:
+  /// size, identity, times of writing and of change. Call before delivery.
   void check_unchanged() const;
   /// The same for one of the files.
   virtual void check_unchanged(std::uint32_t file) const;
@@ -327,7 +329,7 @@ class DataSet : private NonCopyable {
   void require_runs(std::span<const IdRun> runs) const;
   /// Of these runs, one by one; throws the same.
   std::vector<std::uint64_t> ids_of(std::span<const IdRun> runs) const;
-  std::uint64_t bytes_at_open(std::uint32_t file) const { return at_open_[file].size; }
+  std::uint64_t bytes_at_open(std::uint32_t file) const { return seen_[file].size; }
   static std::string digest_of(std::span<const std::byte> bytes);
   /// As the function below.
   std::string ends_digest(std::span<const std::byte> more) const {
@@ -339,7 +341,9 @@ class DataSet : private NonCopyable {
  private:
   DataFiles files_;
   std::shared_ptr<const File> whole_;
-  std::vector<FileFingerprint> at_open_;
+  /// At open; changed_ns and rights, which the mutex guards, as they were seen last.
+  mutable std::vector<FileFingerprint> seen_;
+  mutable std::mutex seen_mutex_;
 };
 
 /// The value of a sample whose parts these are, where it lies in one piece: not Values::in_parts.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/read_watch.hpp"
 #include "forebay/error.hpp"
 
 namespace forebay {
@@ -50,7 +51,10 @@ std::span<const std::byte> PlacedBytes::at(std::uint32_t file, std::uint64_t off
 std::span<const std::byte> MappedFileBytes::at(std::uint32_t file, std::uint64_t offset,
                                                std::uint64_t length) const {
   const auto map = maps_[file];
-  if (offset <= map.size() && length <= map.size() - offset) return map.subspan(offset, length);
+  if (offset <= map.size() && length <= map.size() - offset) {
+    note_mapped(map.data() + offset);
+    return map.subspan(offset, length);
+  }
   throw IndexMismatch(ErrorKind::corrupt, "the index names bytes behind the end of the file", "",
                       {.offset = offset});
 }

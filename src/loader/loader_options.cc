@@ -164,7 +164,7 @@ const std::vector<OptionEntry> kEntries = {
            "samples that do not decode: fail (default), or skip (shorter batches), with "
            "--decode"},
           &O::undecodable, kUndecodables),
-    {{"timeout", "TIME", "longest wait for data or another rank (default 10min)"},
+    {{"timeout", "TIME", "longest wait for a read, data or another rank (default 10min)"},
      [](O& o, std::string_view t) {
        o.timeout = std::chrono::ceil<std::chrono::milliseconds>(parse_duration(t, "timeout"));
      },

@@ -183,6 +183,14 @@ std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
   return peers;
 }
 
+/// As ask_storage(), for a step in which roots find out together what is on a file system: there
+/// MPI may not grant that to another thread.
+void ask_with_peers(const Team& team, const LoaderOptions& options, const std::string& path,
+                    const char* what, const std::function<void()>& step) {
+  if (!team.world->concurrent() && !is_foreign(path)) return step();
+  ask_storage(path, options.timeout, what, step);
+}
+
 /// On roots. `setup` changes as the system allows.
 OpenedData open_data(const Team& team, const LoaderOptions& options, const std::string& path,
                      const std::string& format, const std::shared_ptr<Peers>& peers,
@@ -196,10 +204,10 @@ OpenedData open_data(const Team& team, const LoaderOptions& options, const std::
   const auto step = std::make_shared<Step>(Step{options, setup, {}});
   collectively(*team.world, [&] {
     if (team.root < 0) return;
-    ask_storage(
-        path, options.timeout, "open this", [step, path, format, stop = team.end->token(), peers] {
-          step->opened = open_to_read(path, format, step->options, step->setup, stop, *peers);
-        });
+    const auto open = [step, path, format, stop = team.end->token(), peers] {
+      step->opened = open_to_read(path, format, step->options, step->setup, stop, *peers);
+    };
+    ask_with_peers(team, options, path, "open this", open);
     setup = step->setup;
   });
   return std::move(step->opened);
@@ -306,7 +314,11 @@ Source open_source(const Team& team, const LoaderOptions& options, const std::st
     source.private_bytes = beside / static_cast<std::uint64_t>(source.setup.roots);
   }
   collectively(*team.world, [&] {
-    if (team.root >= 0) source.data->locate(*peers);
+    if (team.root < 0) return;
+    const auto locate = [data = source.data, peers] { data->locate(*peers); };
+    // (What is foreign is asked by the data set itself, which knows when.)
+    if (is_foreign(path)) return locate();
+    ask_with_peers(team, options, path, "tell where its samples are", locate);
   });
   if (team.root >= 0) source.index_bytes = source.data->index_bytes();
   share_value(*team.node, source.index_bytes);  // of rank 0, which is a root

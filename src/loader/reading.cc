@@ -236,6 +236,7 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
                                        .turns = std::move(turns),
                                        .reader = std::move(reader.reader),
                                        .placement = opened.placement(Component::io),
+                                       .timeout = opened.options.timeout,
                                        .trace = trace},
                        team.end));
   });

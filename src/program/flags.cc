@@ -39,6 +39,21 @@ void add_format_flags(CLI::App& command, LoaderOptions& options) {
   add_flags(command, options, format_option_infos(), "Files", {});
 }
 
+void add_timeout_flag(CLI::App& command, std::chrono::milliseconds& timeout) {
+  command
+      .add_option_function<std::string>(
+          "--timeout",
+          [&timeout](const std::string& text) {
+            LoaderOptions options;
+            options.set("timeout", text);
+            timeout = options.timeout;
+            if (timeout.count() > 0) return;
+            throw Error(ErrorKind::usage, "--timeout is no time", "give 1ms or more");
+          },
+          "Longest wait for a read (default 10min)")
+      ->type_name("TIME");
+}
+
 void add_order_flags(CLI::App& command, LoaderOptions& options,
                      const std::vector<std::string_view>& leave_out) {
   add_flags(command, options, order_option_infos(), "Order", leave_out);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ void add_loader_flags(CLI::App& command, LoaderOptions& options,
 
 /// Likewise --format, --header-bytes, ...: what the files are.
 void add_format_flags(CLI::App& command, LoaderOptions& options);
+
+/// --timeout of a command that reads without a loader.
+void add_timeout_flag(CLI::App& command, std::chrono::milliseconds& timeout);
 
 /// Likewise --order, --seed, ...
 void add_order_flags(CLI::App& command, LoaderOptions& options,

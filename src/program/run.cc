@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <span>
@@ -19,6 +20,7 @@
 #include "forebay/log.hpp"
 #include "forebay/mpi.hpp"
 #include "program/output.hpp"
+#include "storage/answers.hpp"
 
 namespace forebay {
 namespace {
@@ -56,7 +58,9 @@ void end_failed_job(Communicator& at_exit, const Error& error, int code) {
     const bool heard = agree_on_speaker(at_exit, speaker) == speaker;
     if (may_speak && heard) print_error(error.what());
   } catch (const Error&) {
-    if (may_speak) print_error(error.what());
+    // The speaker may be the one that does not come: then who ends the job first speaks.
+    if (!may_speak) std::this_thread::sleep_for(std::chrono::milliseconds(200) * at_exit.rank());
+    print_error(error.what());
     MPI_Abort(MPI_COMM_WORLD, code);
   }
   limit_finalize(code);
@@ -121,11 +125,7 @@ std::string help_command(const CLI::App& app) {
   return words + " --help";
 }
 
-}  // namespace
-
-int run_program(CLI::App& app, int argc, char** argv) {
-  set_log_hook(stderr_log_hook(), LogLevel::warning);
-  std::signal(SIGXFSZ, SIG_IGN);  // then writing fails, and says where and why
+int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     flush_output();
@@ -146,6 +146,32 @@ int run_program(CLI::App& app, int argc, char** argv) {
   } catch (const std::exception& error) {
     print_error(as_error(error, "this command").what());
     return 1;
+  }
+}
+
+}  // namespace
+
+int run_program(CLI::App& app, int argc, char** argv) {
+  set_log_hook(stderr_log_hook(), LogLevel::warning);
+  std::signal(SIGXFSZ, SIG_IGN);  // then writing fails, and says where and why
+  const int code = parse_and_run(app, argc, argv);
+  if (!left_threads_behind()) return code;
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
+void run_with_answers(const std::string& path, std::chrono::milliseconds timeout,
+                      const std::function<void()>& body) {
+  try {
+    with_answers({.each_read = timeout, .path = path}, "forebay", {}, [&body] {
+      body();
+      return true;
+    });
+  } catch (const Error& error) {
+    if (!left_threads_behind()) throw;
+    print_error(error.what());  // `body` is still used
+    std::_Exit(exit_code(error));
   }
 }
 

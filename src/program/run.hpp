@@ -10,6 +10,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -27,6 +28,12 @@ int run_program(CLI::App& app, int argc, char** argv);
 /// For the callback of a command: runs `body` on all ranks. Collective over the job, including
 /// errors: those of a Loader are.
 void run_on_ranks(const std::function<void(const std::shared_ptr<Communicator>&)>& body);
+
+/// For the callback of a command of one process: runs `body`, which reads `path`. When a read has
+/// had no answer for `timeout`, one line says so and the program ends, as far as the kernel lets
+/// it.
+void run_with_answers(const std::string& path, std::chrono::milliseconds timeout,
+                      const std::function<void()>& body);
 
 /// Where this executable lies; empty when the system does not tell.
 std::filesystem::path own_folder();

@@ -58,7 +58,8 @@ void PlanReader::read(const WindowPart& part, const std::optional<WindowPart>& n
     // A file that was cut ends too early, and one that is written to does not decode: that it was
     // changed is the true cause.
     const bool of_bytes = error.kind() == ErrorKind::io || error.kind() == ErrorKind::corrupt;
-    if (of_bytes) parts_.data->check_unchanged();
+    // (Unless the file system does not answer: it would not answer that question either.)
+    if (of_bytes && !abandoned()) parts_.data->check_unchanged();
     throw;
   } catch (...) {
     cancel();

@@ -9,6 +9,8 @@
 #include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/non_copyable.hpp"
+#include "core/read_watch.hpp"
+#include "storage/answers.hpp"
 
 namespace forebay {
 namespace {
@@ -73,8 +75,9 @@ class RootReader::Work : private NonCopyable {
     static_cast<void>(new (std::nothrow) RootReaderParts(std::move(parts_)));
   }
 
-  void run() {
-    const Where here{.file = parts_.path, .rank = parts_.rank};
+  /// Of the thread that reads. Whether it may be waited for.
+  bool run() {
+    const Where here = place();
     try {
       if (!read_windows()) leave();
     } catch (const Error& error) {
@@ -84,12 +87,20 @@ class RootReader::Work : private NonCopyable {
           as_error(error, "reading a window", "--stage-bytes, --batch or --depth").within(here));
     }
     // Reads without an answer may still write into the stage: it stays for as long as we live.
-    if (abandoned()) new std::shared_ptr<Stage>(parts_.stage);
+    const bool abandoned = parts_.reader->abandoned();
+    if (abandoned) new std::shared_ptr<Stage>(parts_.stage);
+    return !abandoned;
   }
 
-  bool abandoned() const { return parts_.reader->abandoned(); }
+  /// Of the thread that looks on: runs `work` in one that reads.
+  static void watch(const std::shared_ptr<Work>& work, const std::stop_token& stop);
 
  private:
+  Where place() const { return {.file = parts_.path, .rank = parts_.rank}; }
+  void tell(const Error& error) const {
+    parts_.board->fail(error);
+    parts_.stage->wake();
+  }
   bool read_windows();
   std::optional<Interval> wait_for_buffer(std::uint64_t window);
   void trace(const char* what, std::int64_t begin_ns, std::uint64_t window);
@@ -143,10 +154,7 @@ void RootReader::Work::leave() const {
 void RootReader::Work::end_with(const Error& error) {
   // A wait for other roots that was given up says less than what it was given up for.
   const bool echo = error.kind() == ErrorKind::cancelled && (*end_signal_)();
-  if (!echo && !end_signal_->left_behind()) {
-    parts_.board->fail(error);
-    parts_.stage->wake();
-  }
+  if (!echo && !end_signal_->left_behind()) tell(error);
   try {
     leave();
   } catch (const Error& second) {
@@ -154,27 +162,38 @@ void RootReader::Work::end_with(const Error& error) {
   }
 }
 
+void RootReader::Work::watch(const std::shared_ptr<Work>& work, const std::stop_token& stop) {
+  const RootReaderParts& parts = work->parts_;
+  const ReadWatch::Member watched_by_nobody_else(nullptr);
+  try {
+    const AnswerLimit limit{.each_read = parts.timeout, .path = parts.path, .stop = stop};
+    if (with_answers(limit, "fb-read", parts.placement, [work] { return work->run(); })) return;
+    work->end_signal_->leave_behind();
+    log(LogLevel::error,
+        "{}: the file system does not answer a read; the thread that waits for it is left behind",
+        parts.path);
+  } catch (const Error& error) {
+    work->end_signal_->leave_behind();
+    work->tell(error.within(work->place()));
+  }
+}
+
 RootReader::RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal)
     : stage_(parts.stage), end_signal_(end_signal), path_(parts.path) {
-  const Placement placement = parts.placement;
   work_ = std::make_shared<Work>(std::move(parts), std::move(end_signal));
-  thread_ =
-      HelperThread("fb-read", placement, [work = work_](const std::stop_token&) { work->run(); });
+  thread_ = HelperThread("fb-watch", {},
+                         [work = work_](const std::stop_token& stop) { Work::watch(work, stop); });
 }
 
 void RootReader::stop(std::chrono::milliseconds limit) {
   if (!thread_.running()) return;
   end_signal_->stop();
   stage_->wake();
-  if (thread_.ended_within(limit)) {
-    if (work_->abandoned()) return thread_.abandon();
-    return thread_.stop();
-  }
+  if (thread_.ended_within(limit)) return thread_.stop();
   end_signal_->leave_behind();
   thread_.abandon();
   log(LogLevel::error,
-      "{}: the file system has not answered a read for {} after the loader was closed; the thread "
-      "that waits for it is left behind",
+      "{}: reading has not ended for {} after the loader was closed; its thread is left behind",
       path_, limit);
 }
 

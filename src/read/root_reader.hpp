@@ -4,7 +4,8 @@
 //
 // It shares with its creator only what both hold shared pointers to, and the stage's protocol. So
 // when a file server does not answer and the thread hangs in the kernel, it can be left behind:
-// what it may still touch stays alive with it.
+// what it may still touch stays alive with it. Another thread, which sleeps, finds that out, and
+// tells all ranks (storage/answers.hpp).
 #pragma once
 
 #include <atomic>
@@ -65,6 +66,7 @@ struct RootReaderParts {
   std::unique_ptr<Turns> turns;
   std::unique_ptr<PieceReader> reader;
   Placement placement;
+  std::chrono::milliseconds timeout = std::chrono::hours(24);  ///< of each read
   Trace* trace = nullptr;  ///< not touched any more once a stop was requested
 };
 
@@ -98,8 +100,8 @@ class RootReader : private NonCopyable {
  public:
   RootReader(RootReaderParts parts, std::shared_ptr<EndSignal> end_signal);
 
-  /// Ends the thread; waits for a read in progress at most `limit`, and logs when that was not
-  /// enough. Idempotent.
+  /// Ends the thread; waits at most `limit` for it, and not for a read that gets no answer, which
+  /// it logs. Idempotent.
   void stop(std::chrono::milliseconds limit);
 
  private:

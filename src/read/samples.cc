@@ -12,6 +12,7 @@
 #include "read/data_access.hpp"
 #include "read/strategy_table.hpp"
 #include "storage/page_cache.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay {
 namespace {
@@ -185,7 +186,11 @@ Samples Samples::open(const std::string& dataset, const LoaderOptions& options, 
   FormatOptions how = format_options(options, options.engine);
   how.keeps = strategy_row(options.strategy).keeps;
   how.hold = hold;
-  auto data = open_data_set(dataset, how);
+  // Shared, since a storage that does not answer keeps its thread beyond this function.
+  const auto opened = std::make_shared<std::unique_ptr<DataSet>>();
+  ask_storage(dataset, options.timeout, "open this",
+              [opened, dataset, how] { *opened = open_data_set(dataset, how); });
+  auto data = std::move(*opened);
   tell_notes(data->facts());
   CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
   return Samples(std::make_unique<SampleStore>(std::move(data), std::move(codec)));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/copy_values.hpp"
+#include "core/read_watch.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
 #include "storage/file_error.hpp"
@@ -76,6 +77,7 @@ void MmapBulkReader::copy(const ReadRequest& request) {
   if (end > mapped.size()) {
     file->read(offset, request.into);
   } else {
+    note_mapped(mapped.data() + offset);
     copy_values(mapped.subspan(offset, request.into.size()), request.into);
     file->check();
     // A cut inside a page does not fault: the rest of that page reads as zeros.

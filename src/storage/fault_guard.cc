@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <csignal>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "forebay/error.hpp"
 #include "storage/file_error.hpp"
@@ -39,6 +42,18 @@ static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 constinit std::array<Entry, FaultGuard::kCapacity> entries{};
 constinit std::atomic<std::size_t> entries_in_use = 0;  // all entries from here on are free
 constinit struct sigaction previous_action {};          // written before our handler is installed
+
+/// The files of the entries: for messages, not for the handler.
+struct Names {
+  std::mutex mutex;
+  std::map<std::size_t, std::string> paths;
+};
+
+Names& names() {
+  // Never destroyed: files may be mapped until after the end of main.
+  static auto* const all = new Names;
+  return *all;
+}
 
 std::uintptr_t page_mask() {
   static const auto mask = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)) - 1;
@@ -147,7 +162,7 @@ void raise_entries_in_use(std::size_t count) {
 
 }  // namespace
 
-FaultGuard::FaultGuard(std::span<const std::byte> mapping, bool writable) {
+FaultGuard::FaultGuard(std::span<const std::byte> mapping, std::string path, bool writable) {
   require_handler();
   entry_ = claim_entry();
   Entry& entry = entries[entry_];
@@ -156,17 +171,26 @@ FaultGuard::FaultGuard(std::span<const std::byte> mapping, bool writable) {
   entry.end = (begin + mapping.size() + page_mask()) & ~page_mask();
   entry.protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   entry.fault = kNoFault;
+  const std::lock_guard lock(names().mutex);
+  names().paths[entry_] = std::move(path);
   ++entry.version;
   raise_entries_in_use(entry_ + 1);
 }
 
 FaultGuard::~FaultGuard() {
+  const std::lock_guard lock(names().mutex);
+  names().paths.erase(entry_);
   ++entries[entry_].version;
   entries[entry_].claimed = false;
 }
 
-bool FaultGuard::has(const std::byte* address) noexcept {
-  return find_entry(reinterpret_cast<std::uintptr_t>(address)) != nullptr;
+std::optional<FaultGuard::Place> FaultGuard::place_of(const std::byte* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::lock_guard lock(names().mutex);
+  const Entry* const entry = find_entry(at);
+  if (entry == nullptr) return std::nullopt;
+  const auto number = static_cast<std::size_t>(entry - entries.data());
+  return Place{.path = names().paths[number], .offset = at - entry->begin};
 }
 
 std::optional<std::uint64_t> FaultGuard::fault() const noexcept {

@@ -35,13 +35,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "core/non_copyable.hpp"
 
 namespace forebay {
 
-/// Guards one mapping for as long as it lives. Construct it after mmap and before the first access;
-/// destroy it after the last access and before munmap.
+/// Guards one mapping, from the beginning of a file on, for as long as it lives. Construct it after
+/// mmap and before the first access; destroy it after the last access and before munmap.
 class FaultGuard : private NonCopyable {
  public:
   /// How many mappings a process can guard at once.
@@ -49,11 +50,17 @@ class FaultGuard : private NonCopyable {
 
   /// `mapping` starts on a page boundary; `writable`: what is there after a fault is written to as
   /// well. Throws io when the table is full or the handler cannot be installed. Thread-safe.
-  explicit FaultGuard(std::span<const std::byte> mapping, bool writable = false);
+  /// `path`: of the file that is mapped.
+  explicit FaultGuard(std::span<const std::byte> mapping, std::string path = {},
+                      bool writable = false);
   ~FaultGuard();
 
-  /// Whether some guard has the byte at `address`.
-  static bool has(const std::byte* address) noexcept;
+  struct Place {
+    std::string path;
+    std::uint64_t offset = 0;
+  };
+  /// What lies at `address`, if some guard has it. Thread-safe.
+  static std::optional<Place> place_of(const std::byte* address);
 
   /// The lowest offset at which an access has faulted since construction. One atomic load.
   std::optional<std::uint64_t> fault() const noexcept;

@@ -2,6 +2,7 @@
 #include "core/limits.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
@@ -87,7 +88,27 @@ Error fault_error(const std::string& path, std::uint64_t offset) {
           Where{.file = path, .offset = offset}};
 }
 
-Error no_answer_error(const std::string& path, std::uint64_t offset,
+std::string sign_of_writing(const File& file, const FileFingerprint& was,
+                            const FileFingerprint& is) {
+  if (is.device != was.device || is.inode != was.inode || is.born_ns != was.born_ns) {
+    return "another file has its name";
+  }
+  if (is.size != was.size) return fmt::format("it has {} bytes instead of {}", is.size, was.size);
+  if (is.modified_ns != was.modified_ns) return "the time of its last write (mtime) is another";
+  if (is.changed_ns == was.changed_ns || is.rights != was.rights) return {};
+  // Whoever writes may set the time of the last write back; or the file was given another name.
+  struct stat named {};
+  const bool renamed = file.descriptor() >= 0 &&
+                       (::stat(file.path().c_str(), &named) != 0 || named.st_ino != is.inode);
+  return renamed ? "" : "the time of its last change (ctime) is another";
+}
+
+Error rewritten_error(const std::string& path, const std::string& sign) {
+  return {ErrorKind::changed, fmt::format("the data set was changed while it was open: {}", sign),
+          "start again once nothing writes to it", Where{.file = path}};
+}
+
+Error no_answer_error(const std::string& path, std::optional<std::uint64_t> offset,
                       std::chrono::milliseconds waited) {
   const auto seconds = static_cast<double>(waited.count()) / 1000;
   return {ErrorKind::io, fmt::format("no answer from the file system for {} s", seconds),

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "forebay/error.hpp"
+#include "forebay/storage.hpp"
 
 namespace forebay {
 
@@ -25,12 +27,19 @@ Error end_of_file_error(const std::string& path, std::uint64_t offset, std::uint
 /// The error for an access inside a mapping that the system could not serve.
 Error fault_error(const std::string& path, std::uint64_t offset);
 
+/// What tells that `file` was written to between two looks at it, in words; empty: nothing does, or
+/// only its names and rights are others.
+std::string sign_of_writing(const File& file, const FileFingerprint& was,
+                            const FileFingerprint& is);
+/// The error for a file of a data set in use that was written to, as `sign` tells.
+Error rewritten_error(const std::string& path, const std::string& sign);
+
 // The errors of a read that was given up.
 
 /// How long requests in flight are waited for once a read was stopped, or has waited in vain.
 inline constexpr std::chrono::milliseconds kStopGrace{1000};
 
-Error no_answer_error(const std::string& path, std::uint64_t offset,
+Error no_answer_error(const std::string& path, std::optional<std::uint64_t> offset,
                       std::chrono::milliseconds waited);
 Error stopped_error(const std::string& path);
 Error abandoned_error(const std::string& path);

@@ -33,7 +33,9 @@ PooledFile::PooledFile(std::string path, std::shared_ptr<FilePool> pool)
 std::shared_ptr<const File> PooledFile::open() const {
   auto file = pool_->open(path_);
   const FileFingerprint now = file->fingerprint();
-  if (now.device == at_first_.device && now.inode == at_first_.inode) return file;
+  if (now.device == at_first_.device && now.inode == at_first_.inode &&
+      now.born_ns == at_first_.born_ns)
+    return file;
   throw Error(ErrorKind::changed, "another file has taken the place of this one while it was open",
               "start again once nothing writes to the data set", {.file = path_});
 }

@@ -39,7 +39,7 @@ Mapping::~Mapping() {
 MmapFile::MmapFile(std::string path)
     : PreadFile(std::move(path)),
       mapping_(descriptor(), size(), this->path()),
-      guard_(mapping_.bytes()) {
+      guard_(mapping_.bytes(), this->path()) {
   read_ahead(true);
 }
 

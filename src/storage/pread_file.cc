@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/mix.hpp"
 #include "storage/file_error.hpp"
 #include "storage/read_fully.hpp"
 
@@ -65,7 +66,21 @@ FileDescriptor::FileDescriptor(const std::string& path) : fd_(open_read_only(pat
 
 FileDescriptor::~FileDescriptor() { ::close(fd_); }
 
-PreadFile::PreadFile(std::string path) : path_(std::move(path)), descriptor_(path_) {
+namespace {
+
+/// 0 where the kernel or the file system does not tell.
+std::int64_t born_ns(int fd) {
+  struct statx status {};
+  const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  if (::statx(fd, "", flags, STATX_BTIME, &status) != 0) return 0;
+  if ((status.stx_mask & STATX_BTIME) == 0) return 0;
+  return std::int64_t{status.stx_btime.tv_sec} * 1'000'000'000 + status.stx_btime.tv_nsec;
+}
+
+}  // namespace
+
+PreadFile::PreadFile(std::string path)
+    : path_(std::move(path)), descriptor_(path_), born_ns_(born_ns(descriptor())) {
   read_ahead(false);
 }
 
@@ -108,8 +123,10 @@ FileFingerprint PreadFile::fingerprint() const {
   return {.size = size_of(descriptor(), status, path_),
           .device = status.st_dev,
           .inode = status.st_ino,
+          .born_ns = born_ns_,
           .modified_ns = nanoseconds(status.st_mtim),
-          .changed_ns = nanoseconds(status.st_ctim)};
+          .changed_ns = nanoseconds(status.st_ctim),
+          .rights = mix_key({status.st_mode, status.st_uid, status.st_gid, status.st_nlink})};
 }
 
 FileCounters PreadFile::counters() const {

@@ -48,6 +48,7 @@ class PreadFile : public File {
  private:
   std::string path_;
   FileDescriptor descriptor_;
+  std::int64_t born_ns_;
   mutable std::atomic<std::uint64_t> requests_ = 0;
   mutable std::atomic<std::uint64_t> bytes_ = 0;
 };

@@ -12,6 +12,7 @@
 
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
+#include "storage/answers.hpp"
 #include "storage/plugin.hpp"
 #include "storage/url.hpp"
 
@@ -156,7 +157,13 @@ bool can_map(const std::string& text) {
 void ask_storage(const std::string& path, std::chrono::milliseconds timeout, const char* what,
                  std::function<void()> step) {
   const std::string scheme = hanging_scheme(path);
-  if (scheme.empty()) return step();
+  if (scheme.empty()) {
+    with_answers({.each_read = timeout, .path = path}, "fb-open", {}, [step = std::move(step)] {
+      step();
+      return true;
+    });
+    return;
+  }
   if (returns_within(timeout, "fb-open", std::move(step))) return;
   const auto known = known_storage(scheme);
   throw Error(ErrorKind::io,

@@ -34,10 +34,12 @@ bool storage_has(const std::string& text);
 /// Whether the files that `text` names can be mapped, as far as that is known without opening them.
 bool can_map(const std::string& text);
 
-/// Does `step`, which reads the data set `path`. Where that is on storage whose code may never
-/// return, a thread that can be left behind calls `step`, which so has to own all that it uses; io,
-/// naming the storage, after `timeout`. Throws what `step` throws. `what` completes "no answer when
-/// it was to ...".
+/// Does `step`, which reads the data set `path`, by with_answers() (storage/answers.hpp): io once a
+/// read has had no answer for `timeout`; so `step` has to own all that it uses. Where the data set
+/// is on storage whose code may never return, for which no call of ours tells, `step` as a whole
+/// may take no longer; the error then names the storage, and `what` completes "no answer when it
+/// was to
+/// ...". Throws what `step` throws.
 void ask_storage(const std::string& path, std::chrono::milliseconds timeout, const char* what,
                  std::function<void()> step);
 

@@ -13,6 +13,11 @@ import tempfile
 
 import launch
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(_ROOT, "bench", "pfs"))
 import nodes  # noqa: E402
@@ -40,9 +45,11 @@ class Faults(launch.AcceptanceCase):
         packed = launch.run("pack", "-", cls.original, "--from", "synthetic", "--preset",
                             "cifar10-large", "--count", 6000)
         assert packed.code == 0, packed.err
+        started = launch.time.monotonic()
         cls.right = launch.run("samples", cls.original, *_BATCH, "--strategy", "lmm", ranks=3,
                                timeout=120).out.splitlines()
         assert len(cls.right) == 6000, len(cls.right)
+        cls.start_seconds = launch.time.monotonic() - started
         cls.middle = os.stat(os.path.join(cls.original, "data.mdb")).st_size // 2
 
     def mount(self, *options):
@@ -102,14 +109,57 @@ class Faults(launch.AcceptanceCase):
                 self.assert_failed(result, "data.mdb", 30)
                 self.file_system.stop()
 
-    def test_a_mapping_waits_for_its_server(self):
-        """A page fault cannot be given up, so the run ends once the others have lost patience."""
-        dataset = self.mount()
-        self.file_system.command(f"stall train/data.mdb {self.middle} 6s")
-        result = self.samples(dataset, "--strategy", "lmm", "--timeout", "2s")
-        self.assertNotIn(result.code, (0, 2), result.err[-500:])
-        self.assertLess(result.seconds, 60)
-        self.assert_right_beginning(result)
+    def assert_given_up(self, result, *naming, ranks=3):
+        """Within --timeout, which is 3 s, and 2 s more; starting takes its time as well."""
+        self.assertEqual(result.code, 1, result.err[-2000:])
+        self.assertEqual(len(result.error_lines()), 1, result.err[-2000:])
+        for text in ("no answer from the file system for 3 s", "offset ", *naming):
+            self.assertIn(text, result.error_lines()[0])
+        self.assertLess(result.seconds, 3 + 2 + (2 * self.start_seconds if ranks > 1 else 1))
+        self.assertGreater(result.seconds, 3)
+
+    def test_a_page_fault_that_never_ends_is_given_up(self):
+        cases = [(*_BATCH, "--strategy", strategy) for strategy in ("lmdb", "lmm", "lmm-dm")]
+        cases += 2 * [("--batch", 30, "--order", "in_memory", "--hold", "memory", "--engine", "mmap")]
+        for number, arguments in enumerate(launch.some(cases, every=1, on_mpich=2)):
+            with self.subTest(arguments=arguments):
+                dataset = self.mount()
+                self.file_system.command(f"stall train/data.mdb {self.middle} 60s")
+                result = launch.run("samples", dataset, *arguments, "--timeout", "3s", ranks=3,
+                                    timeout=60, env=_LAYOUTS[number % 2])
+                self.assert_given_up(result, "data.mdb")
+                if "in_memory" not in arguments:
+                    self.assert_right_beginning(result)
+                self.file_system.stop()
+
+    def test_opening_is_given_up_in_every_command(self):
+        if h5py:
+            with h5py.File(os.path.join(self.backing, "some.h5"), "w") as file:
+                file["x"] = [[number] * 50 for number in range(2000)]
+        for command in (("inspect",), ("verify",), ("provenance", "--check"),
+                        ("order", "--batch", 30), ("samples", "--batch", 30)):
+            for name in ("train", "some.h5") if h5py else ("train",):
+                if name == "some.h5" and command[0] == "provenance":
+                    continue  # is for LMDB alone
+                ranks = 3 if command[0] == "samples" else 0
+                with self.subTest(command=command[0], name=name):
+                    dataset = os.path.join(os.path.dirname(self.mount()), name)
+                    file = "train/data.mdb" if name == "train" else name
+                    self.file_system.command(f"stall {file} 100 60s")
+                    result = launch.run(command[0], dataset, *command[1:], "--timeout", "3s",
+                                        ranks=ranks, timeout=60)
+                    self.assert_given_up(result, os.path.basename(file), ranks=ranks)
+                    self.file_system.stop()
+
+    def test_verifying_is_given_up_in_the_middle(self):
+        for engine in ("mmap", "pread"):
+            with self.subTest(engine=engine):
+                dataset = self.mount()
+                self.file_system.command(f"stall train/data.mdb {self.middle} 60s")
+                result = launch.run("verify", dataset, "--engine", engine, "--timeout", "3s",
+                                    timeout=60)
+                self.assert_given_up(result, "data.mdb", ranks=0)
+                self.file_system.stop()
 
     def test_short_answers_are_read_on(self):
         dataset = self.mount("--direct-io", "--short-reads")

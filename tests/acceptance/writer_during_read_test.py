@@ -25,6 +25,15 @@ def first_value(i):
     return bytes([i % 251]) * (400 + i % 300)
 
 
+def copy_over(source, target, keeps_time):
+    """In place, as `dd conv=notrunc` does, with or without the time of the last write."""
+    times = os.stat(target)
+    with open(source, "rb") as new, open(target, "r+b") as old:
+        old.write(new.read())
+    if keeps_time:
+        os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 class Writer(threading.Thread):
     """Rewrites, deletes and adds records until told to stop; every value differs from the first."""
 
@@ -134,6 +143,33 @@ class WriterDuringRead(launch.AcceptanceCase):
         for engine in ("mmap", "pread"):
             with self.subTest(engine=engine):
                 self.check(f"spoiled-{engine}", ["lmm", "--engine", engine], spoil_lock)
+
+    def test_a_data_set_of_the_same_shape_that_is_copied_over_the_file(self):
+        """Its meta pages are the same, so only the times of the file and its content tell."""
+        for number, (strategy, keeps_time) in enumerate((
+                (["lmm", "--engine", "mmap"], False), (["lmm", "--engine", "pread"], True),
+                (["lmdb"], False), (["lmm-dio"], True))):
+            with self.subTest(strategy=strategy, keeps_time=keeps_time):
+                path, other = self.database(f"mine{number}"), self.path(f"other{number}")
+                liblmdb.write(other, [(b"%08d" % i, bytes(b ^ 1 for b in first_value(i)))
+                                      for i in range(ENTRIES)], flags=0)
+                expected = list(order_model.expected_lines_of_epochs(
+                    liblmdb.walk(path), EPOCHS, RANKS, BATCH, 1, "exact"))
+                pipe = self.path(f"over{number}")
+                os.mkfifo(pipe)
+                job = launch.Job([launch.COMMAND, "samples", path, "--batch", BATCH, "--epochs",
+                                  EPOCHS, "--coalesce", 1, "--output", pipe,
+                                  "--strategy", *strategy], ranks=RANKS)
+                with open(pipe, encoding="ascii") as stream:
+                    lines = [stream.readline()]
+                    copy_over(os.path.join(other, "data.mdb"), os.path.join(path, "data.mdb"),
+                              keeps_time)
+                    lines += stream.readlines()
+                result = job.wait(60)
+                lines = [line.rstrip("\n") for line in lines]
+                self.assertEqual(lines, expected[:len(lines)])
+                self.assertEqual(result.code, 1, "nobody noticed")
+                self.assertIn("changed while it was open", result.err)
 
     def test_a_data_file_that_is_replaced_stays_the_old_one(self):
         """A rename over the open file leaves the reader with the file that it has opened."""

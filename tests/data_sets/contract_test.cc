@@ -319,5 +319,60 @@ TEST_P(EveryFormat, NoticesThatAFileWasReplacedOrCut) {
   EXPECT_EQ(test::error_from([&] { data->check_unchanged(); }).kind(), ErrorKind::changed);
 }
 
+std::string flipped(std::string value) {
+  for (char& byte : value) byte = static_cast<char>(byte ^ 1);
+  return value;
+}
+
+/// Other values of the same sizes take the place of `values` in the file, or these that of those.
+/// Whoever makes them may set the time of writing back.
+void rewrite(const std::string& path, const std::vector<std::string>& values, bool with_old_time) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes;
+  bytes.assign(std::istreambuf_iterator<char>(in), {});
+  for (const std::string& value : values) {
+    std::string other = flipped(value);
+    std::size_t at = bytes.find(value);
+    if (at == std::string::npos) {
+      at = bytes.find(other);
+      other = value;
+    }
+    if (at != std::string::npos) bytes.replace(at, other.size(), other);
+  }
+  const auto time = std::filesystem::last_write_time(path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a tick of the file system's clock
+  std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (with_old_time) std::filesystem::last_write_time(path, time);
+}
+
+TEST_P(EveryFormat, NoticesThatAFileWasRewrittenByOneOfTheSameShape) {
+  for (const bool with_old_time : {false, true}) {
+    const auto data = open();
+    SampleReader reader(*data, {});
+    std::vector<std::uint64_t> ids(kSamples);
+    for (std::uint64_t i = 0; i < kSamples; ++i) ids[i] = i;
+    reader.read(ids);
+    rewrite(set_.one_file, set_.values, with_old_time);
+    const Error error = test::error_from([&] { data->check_unchanged(); });
+    EXPECT_EQ(error.kind(), ErrorKind::changed) << error.what();
+    const char* const sign = with_old_time ? "(ctime)" : "(mtime)";
+    EXPECT_NE(std::string(error.what()).find(sign), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(set_.one_file), std::string::npos) << error.what();
+    EXPECT_EQ(test::error_from([&] { reader.read(ids); }).kind(), ErrorKind::changed);
+  }
+}
+
+TEST_P(EveryFormat, MayBeGivenOtherRightsAndAnotherName) {
+  const auto data = open();
+  std::filesystem::permissions(set_.one_file, std::filesystem::perms::owner_read);
+  data->check_unchanged();
+  std::filesystem::create_hard_link(set_.one_file, folder_.file("second name"));
+  data->check_unchanged();
+  std::filesystem::remove(folder_.file("second name"));
+  data->check_unchanged();
+}
+
 }  // namespace
 }  // namespace forebay

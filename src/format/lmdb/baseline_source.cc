@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/read_watch.hpp"
+
 namespace forebay::lmdb {
 namespace {
 
@@ -52,6 +54,7 @@ void BaselineSource::step(MDB_cursor_op operation) {
   // Keys lie on the leaf, so their address tells when the cursor has come to another page.
   const auto leaf = reinterpret_cast<std::uintptr_t>(key_.mv_data) / database_->page_size();
   if (leaf == leaf_) return;
+  note_mapped(to_span(key_).data());  // where liblmdb goes from there it does not tell
   leaf_ = leaf;
   ++counters_.pages_visited;
   counters_.bytes_requested += database_->page_size();
@@ -107,6 +110,7 @@ void BaselineSource::read_next(const RecordSink& sink) {
                 "see 'forebay verify'", {.file = path_, .sample = position_});
   }
   count_value();
+  note_mapped(to_span(value_).data());
   sink({.sample = position_, .key = to_span(key_), .value = to_span(value_)});
 }
 

@@ -89,7 +89,7 @@ std::span<const std::byte> find_mapping(const std::string& file, std::size_t byt
     std::getline(words, name);
     const auto* const first = reinterpret_cast<const std::byte*>(begin);
     const bool right_size = bytes == 0 || end - begin == bytes;
-    if (name == path && offset == 0 && right_size && !FaultGuard::has(first)) {
+    if (name == path && offset == 0 && right_size && !FaultGuard::place_of(first)) {
       return {first, end - begin};
     }
   }
@@ -149,10 +149,10 @@ Environment::~Environment() {
 /// liblmdb does not say where its mappings are, but the system does. (Those of writers move.)
 void Environment::guard_mappings(const DatasetPath& path) {
   map_ = find_mapping(path.data_file, whole_pages(map_size()));
-  if (!map_.empty()) data_guard_.emplace(map_);
+  if (!map_.empty()) data_guard_.emplace(map_, path.data_file);
   if (!locks_) return;
   const auto table = find_mapping(path.lock_file, 0);
-  if (!table.empty()) lock_guard_.emplace(table, true);
+  if (!table.empty()) lock_guard_.emplace(table, path.lock_file, true);
 }
 
 void Environment::check() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/read_watch.hpp"
 #include "storage/page_cache.hpp"
 
 namespace forebay::lmdb {
@@ -76,7 +77,10 @@ std::span<const std::byte> PageReader::bytes(PageNumber first, std::uint64_t pag
   }
   if (watch_) watch_(first, pages);
   const std::uint64_t offset = first * page_size_;
-  if (!cache_) return map_.subspan(offset, size);
+  if (!cache_) {
+    note_mapped(map_.data() + offset);
+    return map_.subspan(offset, size);
+  }
   if (size > ReadCache::kLargestRun) return cache_->large(offset, size);
   return cache_->fetch(offset, size);
 }

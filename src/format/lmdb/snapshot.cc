@@ -1,12 +1,14 @@
 #include "format/lmdb/snapshot.hpp"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
 #include "format/lmdb/reader_slot.hpp"
+#include "storage/file_error.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -179,7 +181,7 @@ MetaPages read_meta_pages(const File& file) {
 }
 
 Snapshot::Snapshot(std::shared_ptr<const File> file, std::shared_ptr<const ReaderSlot> slot)
-    : file_(std::move(file)), slot_(std::move(slot)) {
+    : file_(std::move(file)), slot_(std::move(slot)), seen_(file_->fingerprint()) {
   const MetaPages pages = read_meta_pages(*file_);
   meta_ = slot_ ? meta_of_slot(pages, *slot_, *file_) : pages.newest;
   refuse_impossible_trees(meta_, *file_);
@@ -189,9 +191,40 @@ Snapshot::Snapshot(std::shared_ptr<const File> file, std::shared_ptr<const Reade
   used_bytes_ = std::min(file_bytes, (meta_.last_page + 1) * meta_.page_size());
 }
 
+std::uint64_t Snapshot::hash_now(const Known& known) const {
+  std::vector<std::byte> bytes(known.size);
+  file_->read(known.offset, bytes);
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+void Snapshot::remember(std::uint64_t offset, std::uint64_t size) const {
+  if (remembers(offset)) return;
+  Known known{.offset = offset, .size = std::min(size, used_bytes_ - offset)};
+  known.hash = hash_now(known);
+  const std::lock_guard lock(mutex_);
+  known_.push_back(known);
+}
+
+bool Snapshot::remembers(std::uint64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(known_, offset, &Known::offset) != known_.end();
+}
+
+/// A writer of LMDB may have left `now`.
+void Snapshot::check_known(const FileFingerprint& now) const {
+  const std::lock_guard lock(mutex_);
+  const std::string sign = sign_of_writing(*file_, seen_, now);
+  const auto is_another = [this](const Known& known) { return hash_now(known) != known.hash; };
+  if (!sign.empty() && std::ranges::any_of(known_, is_another)) {
+    throw rewritten_error(file_->path(), sign);
+  }
+  seen_ = now;
+}
+
 void Snapshot::check_unchanged() const {
   // A cut inside a page of a mapping is no fault: the rest of that page just reads as zeros.
-  const std::uint64_t bytes = file_->size();
+  const FileFingerprint now = file_->fingerprint();
+  const std::uint64_t bytes = now.size;
   if (bytes < used_bytes_) {
     throw Error(
         ErrorKind::changed,
@@ -201,8 +234,10 @@ void Snapshot::check_unchanged() const {
   }
   const Meta newest = read_meta_pages(*file_).newest;
   const std::uint64_t safe = meta_.transaction + 1;
-  if (newest.transaction >= meta_.transaction && newest.transaction <= safe) return;
-  if (newest.transaction > safe && slot_ && slot_->holds()) return;
+  const bool held = newest.transaction > safe && slot_ && slot_->holds();
+  if (held || (newest.transaction >= meta_.transaction && newest.transaction <= safe)) {
+    return check_known(now);
+  }
   throw Error(ErrorKind::changed,
               fmt::format("data set changed while open: it was opened at transaction {} and is "
                           "now at {}",

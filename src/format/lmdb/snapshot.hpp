@@ -19,9 +19,15 @@
 // A meta page that a crash left torn (wrong magic, version, flags, number or page size) is passed
 // over when the other one is sound, as the state before it is still whole. A sound meta page whose
 // trees cannot be in a file of this size is an error: the file was cut or damaged.
+//
+// Meta pages tell of writers of LMDB alone. Another data set of the same shape that is copied over
+// the file may have the same ones. Its times tell that somebody has written, but not who; so then
+// a few records of the snapshot, which no writer of LMDB touches, are compared with what they were.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "forebay/storage.hpp"
 #include "format/lmdb/layout.hpp"
@@ -62,16 +68,32 @@ class Snapshot {
   const std::string& damaged_meta() const { return damaged_meta_; }
   const ReaderSlot* slot() const { return slot_.get(); }
 
-  /// Reads the meta pages again. Throws `changed` when a writer may have recycled pages.
+  /// Remembers bytes of the snapshot's pages, for check_unchanged(). Thread-safe.
+  void remember(std::uint64_t offset, std::uint64_t size) const;
+  bool remembers(std::uint64_t offset) const;
+  /// Reads the meta pages again. Throws `changed` when a writer may have recycled pages, or another
+  /// program has written to the file.
   void check_unchanged() const;
 
  private:
+  struct Known {
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+    std::uint64_t hash = 0;
+  };
+
+  std::uint64_t hash_now(const Known& known) const;
+  void check_known(const FileFingerprint& now) const;
+
   std::shared_ptr<const File> file_;
   std::shared_ptr<const ReaderSlot> slot_;
   Meta meta_;
   std::string damaged_meta_;
   std::uint64_t used_bytes_ = 0;  ///< from the start of the file; fewer means that it was cut
   std::uint64_t file_pages_ = 0;
+  mutable std::mutex mutex_;
+  mutable FileFingerprint seen_;  ///< when all that is known was right
+  mutable std::vector<Known> known_;
 };
 
 }  // namespace forebay::lmdb

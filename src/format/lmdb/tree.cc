@@ -60,6 +60,20 @@ Cursor Tree::last() {
   return cursor;
 }
 
+Cursor Tree::about(std::uint64_t part, std::uint64_t of) {
+  Cursor cursor;
+  if (header_.empty()) return cursor;
+  cursor.path[0].page = header_.root;
+  const auto slots = page_at(cursor, 0).count();
+  cursor.path[0].slot = part * (slots - 1) / of;
+  if (header_.depth > 1) {
+    cursor.path[1].page = page_at(cursor, 0).child(static_cast<unsigned>(cursor.path[0].slot));
+  }
+  descend(cursor, 1, part == of);
+  cursor.depth = header_.depth;
+  return cursor;
+}
+
 bool Tree::next_leaf(Cursor& cursor) {
   for (unsigned level = header_.depth - 1; level-- > 0;) {
     const Page page = page_at(cursor, level);

@@ -68,6 +68,9 @@ class Tree {
   /// the header says.
   Cursor first();
   Cursor last();
+  /// A record about as far from the first one as `part` is from 0, and the last one from `of`. Its
+  /// number is not known.
+  Cursor about(std::uint64_t part, std::uint64_t of);
   /// Moves by one record. Returns false, and the cursor is not valid(), where there is none.
   bool next(Cursor& cursor);
   bool previous(Cursor& cursor);

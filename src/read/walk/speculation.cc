@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/read_watch.hpp"
 #include "format/lmdb/layout.hpp"
 #include "storage/page_cache.hpp"
 
@@ -58,6 +59,7 @@ std::uint64_t touch_mapped(std::span<const std::byte> bytes, const std::function
   const volatile std::byte* const data = bytes.data();
   for (std::size_t i = 0; i < bytes.size(); i += kSystemPage) {
     if (i % kTouchBytes == 0 && give_up && give_up()) return i;
+    note_mapped(bytes.data() + i);
     static_cast<void>(data[i]);
   }
   return bytes.size();
