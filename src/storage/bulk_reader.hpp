@@ -42,7 +42,7 @@ struct BulkOptions {
   /// Past the page cache (O_DIRECT), where offset, length and address allow it; uring only.
   bool direct = false;
   /// Longest time in which no request at all is answered; 0 = wait for ever. With threads of their
-  /// own or io_uring engines keep it; mmap cannot, because a page fault cannot be given up.
+  /// own or io_uring engines keep it; mmap leaves that to with_answers() (storage/answers.hpp).
   std::chrono::milliseconds timeout{0};
   /// Asked to stop, read() throws cancelled within about a second; not kept by mmap either.
   std::stop_token stop = {};

@@ -71,8 +71,7 @@ namespace {
 /// 0 where the kernel or the file system does not tell.
 std::int64_t born_ns(int fd) {
   struct statx status {};
-  const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-  if (::statx(fd, "", flags, STATX_BTIME, &status) != 0) return 0;
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0) return 0;
   if ((status.stx_mask & STATX_BTIME) == 0) return 0;
   return std::int64_t{status.stx_btime.tv_sec} * 1'000'000'000 + status.stx_btime.tv_nsec;
 }

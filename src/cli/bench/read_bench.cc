@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "forebay/error.hpp"
 #include "format/lmdb/database.hpp"
 #include "program/output.hpp"
+#include "storage/storages.hpp"
 
 namespace forebay::bench {
 namespace {
@@ -41,17 +43,26 @@ class ReadBench {
   const ReadBenchOptions& options() const { return results_.options; }
 
   void look_at_data() {
-    auto database = lmdb::Database::open(options().dataset, Engine::pread);
-    DataFacts& data = results_.data;
-    data.file = lmdb::resolve_dataset_path(options().dataset).data_file;
+    // Shared, since a storage that does not answer keeps its thread beyond this function.
+    const auto found = std::make_shared<DataFacts>();
+    ask_storage(options().dataset, options().loader.timeout, "open this",
+                [found, path = options().dataset] { *found = facts_of(path); });
+    results_.data = *found;
+  }
+
+  static DataFacts facts_of(const std::string& path) {
+    auto database = lmdb::Database::open(path, Engine::pread);
+    DataFacts data;
+    data.file = lmdb::resolve_dataset_path(path).data_file;
     data.file_bytes = open_file(data.file, Engine::pread)->size();
     data.entries = database.entries();
     if (data.entries == 0) {
       throw Error(ErrorKind::usage, "there is nothing to read", "name a data set with samples",
-                  {.file = options().dataset});
+                  {.file = path});
     }
     const auto pages = static_cast<double>(database.tree().header().pages());
     data.stored_bytes = pages * database.page_size() / static_cast<double>(data.entries);
+    return data;
   }
 
   /// Iterations of a run.
