@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The long tests: `make test-full`. Everything on both MPI flavours, what needs no launcher under the
-# sanitizers, twenty times the random cases, ten minutes of each fuzz target. Takes hours on 2 cores.
+# sanitizers, twenty times the random cases, ten minutes of each fuzz target, and twenty of the soak
+# (tests/chaos). Takes hours on 2 cores.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/stages.sh
@@ -62,8 +63,16 @@ python_mpich() { scripts/python.sh mpich; }
 
 python_tensorflow() { scripts/python.sh --tensorflow openmpi; }
 
+# Loops in Python run in the environment that the stage of the Python package has made.
+chaos() {
+  build release forebay-cli forebay-pfs
+  FOREBAY_COMMAND=build/release/src/forebay FOREBAY_PYTHON="$PWD/build/venv-openmpi/bin/python" \
+    tests/chaos/chaos.py --minutes "${FOREBAY_CHAOS_MINUTES:-20}"
+}
+
 stage release release
 stage python python_package
+stage chaos chaos
 stage python-mpich python_mpich
 stage python-tf python_tensorflow
 stage release-mpich mpich

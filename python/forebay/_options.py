@@ -166,7 +166,8 @@ def pipeline_options(
     }
     if stored:
         named["codec"] = "bytes"
-        if named.get("format") != "raw":
+        # Of these it says what a sample is, decoded or not.
+        if named.get("format") not in ("raw", "tokens"):
             named["schema"] = None
     return named
 

@@ -105,14 +105,14 @@ class Job:
 
     def __init__(self, arguments, ranks=0, env=None, prefix=()):
         launcher = [MPIRUN, FLAVOUR, str(ranks)] if ranks else []
-        self._out = tempfile.TemporaryFile()
+        self.out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()
         self._begin = time.monotonic()
         self._known = set()
         variables = {**os.environ, **{k: str(v) for k, v in (env or {}).items()}}
         self.process = subprocess.Popen(
             [*launcher, *prefix, *(str(argument) for argument in arguments)], env=variables,
-            stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err, start_new_session=True)
+            stdin=subprocess.DEVNULL, stdout=self.out, stderr=self._err, start_new_session=True)
 
     def processes(self):
         """Every process of the job seen so far, dead ones included."""
@@ -151,7 +151,7 @@ class Job:
     def _result(self):
         seconds = time.monotonic() - self._begin
         texts = []
-        for stream in (self._out, self._err):
+        for stream in (self.out, self._err):
             stream.seek(0)
             texts.append(stream.read().decode(errors="replace"))
             stream.close()
