@@ -44,10 +44,15 @@ int agree_on_speaker(Communicator& at_exit, int proposed) {
 
 /// MPI_Finalize may wait for ever for operations that a failure has cut off.
 void limit_finalize(int code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+  try {
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      std::_Exit(code);
+    }).detach();
+  } catch (const std::system_error&) {  // no memory for a thread: nothing would end the waiting
+    std::fflush(nullptr);
     std::_Exit(code);
-  }).detach();
+  }
 }
 
 void end_failed_job(Communicator& at_exit, const Error& error, int code) {
