@@ -43,6 +43,7 @@ class Run:
         self.small_disk = os.path.join(scratch, "small-disk")
         self.filler = "/dev/shm/chaos-filler"
         self.output, self.prefix = None, []
+        self.struck = False  # whether there was something that the fault could happen to
         self.environment = {
             "XDG_CACHE_HOME": os.path.join(self.folder, "cache"),
             "FOREBAY_CHAOS": str(number),
@@ -129,7 +130,7 @@ class Run:
         before = set(launch.own_segments())
         try:
             self._serve()
-            result, late = self._struck()
+            result, late = self._suffer()
             lines = self._lines(result)
             self._judge(result, lines, late)
         finally:
@@ -169,10 +170,11 @@ class Run:
         )
         self.name = self.dataset.path(mount)
 
-    def _struck(self):
+    def _suffer(self):
         """The result, and how many seconds it took after the fault."""
         if self.fault.prepare:
             self.fault.prepare(self)
+        self.struck = bool(self.fault.prepare or self.fault.pfs)
         words, ranks = self.start(self)
         self.job = launch.Job(words, ranks, self.environment)
         begin = launch.time.monotonic()
@@ -186,6 +188,7 @@ class Run:
                 if self.fault.after_open:
                     launch.wait_until(self._has_begun, START, "the first sample")
                 launch.time.sleep(self.moment)
+                self.struck = bool(self.processes())
                 self.fault.strike(self)
             except ProcessLookupError:
                 pass
@@ -236,7 +239,7 @@ class Run:
         errors = self._errors(result)
         if result.code == 0:
             return self._require_whole(lines)
-        if self.fault.name == "none":
+        if not self.struck:
             raise Finding(f"failed: {result.err[-2000:]}")
         if len(errors) != 1 and not (self.fault.silent and not errors):
             raise Finding(f"{len(errors)} errors are told: {result.err[-3000:]}")
