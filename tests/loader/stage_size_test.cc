@@ -41,9 +41,9 @@ TEST(StageSize, WhatFitsOnlyAtTheStartIsRefusedAtOpen) {
     const Error error =
         test::error_from([&] { Loader::open(self_communicator(), data.path(), options); });
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("samples takes"),
-                                    HasSubstr("has 2088960"), HasSubstr("raise --stage-bytes"),
-                                    HasSubstr("--window"), HasSubstr(data.path())));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("samples takes"), HasSubstr("has 2088960"),
+                                    HasSubstr("raise --stage-bytes"), HasSubstr("--window"),
+                                    HasSubstr(data.path())));
     options.stage_bytes = std::uint64_t{16} << 20;
     Loader loader = Loader::open(self_communicator(), data.path(), options);
     EXPECT_EQ(delivered(loader), data.entries());
