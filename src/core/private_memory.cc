@@ -13,9 +13,12 @@ namespace forebay {
 namespace {
 
 constexpr std::align_val_t kAlignment{4096};
-/// From the system; a sanitizer watches over those of the heap alone.
+/// From the system on, but under a sanitizer, which watches over the heap alone.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kOwnMapping = UINT64_MAX;
+#elif defined(__has_feature)
+constexpr std::uint64_t kOwnMapping =
+    __has_feature(address_sanitizer) ? UINT64_MAX : std::uint64_t{512} << 10;
 #else
 constexpr std::uint64_t kOwnMapping = std::uint64_t{512} << 10;
 #endif

@@ -6,9 +6,7 @@
 //
 //   pread64(fd, bytes, count, offset)     the path of fd, and the offset
 //   openat(folder, path), statx, ...      the path
-//   a page fault                          the mapped bytes that the thread was about to use, which
-//   it
-//                                         notes before (note_mapped)
+//   a page fault                          the mapped bytes that it has noted before (note_mapped)
 //
 // So whatever reads is watched without doing anything for it, libraries too. A thread that is found
 // in the same call again and again, and has not run in between, waits for storage. Waits for others

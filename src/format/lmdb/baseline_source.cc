@@ -41,6 +41,7 @@ void BaselineSource::begin(const DatasetPath& path,
       if (error.kind() != ErrorKind::changed || attempt == kAttempts) throw;
     }
   }
+  database_->remember_records();
   check_lmdb(mdb_cursor_open(slot_->txn(), dbi, &cursor_), "mdb_cursor_open", path_);
 }
 

@@ -104,32 +104,6 @@ void refuse_cut_file(PageReader& pages) {
               "restore the file from a copy", {.file = snapshot.file().path(), .offset = bytes});
 }
 
-/// The first record, the last one and one between them: what is copied over the file changes some.
-void remember_records(const std::shared_ptr<const Snapshot>& shared, const TreeHeader& header) {
-  constexpr std::uint64_t kParts = 2;
-  constexpr std::uint64_t kMostBytes = 16384;  // of a value that lies outside of its leaf
-  const Snapshot& snapshot = *shared;
-  const std::uint64_t page_size = snapshot.page_size();
-  const bool has_times = snapshot.file().descriptor() >= 0;
-  if (!has_times || header.empty() || snapshot.remembers(header.root * page_size)) return;
-  PageReader pages(shared);  // one of its own: these pages are none of what is read
-  Tree tree(pages, header);
-  try {
-    snapshot.remember(header.root * page_size, page_size);
-    for (std::uint64_t part = 0; part <= kParts; ++part) {
-      const Cursor cursor = tree.about(part, kParts);
-      const Node node = tree.node(cursor);
-      snapshot.remember(cursor.leaf().page * page_size, page_size);
-      if (!node.is_overflow()) continue;
-      const std::uint64_t bytes = std::min(kPageHeaderSize + node.value_size, kMostBytes);
-      snapshot.remember(node.overflow_page() * page_size, bytes);
-    }
-  } catch (const Error& error) {
-    // Damage is told by whoever wants what is damaged.
-    log(LogLevel::debug, "{}", error.what());
-  }
-}
-
 /// A mapping covers the size at open; a writer may have made the file longer since.
 bool covers(const File& file, const Snapshot& snapshot) {
   const auto map = file.map();
@@ -213,7 +187,6 @@ Database Database::open(std::shared_ptr<const Snapshot> snapshot, const std::str
     refuse_container(main, file);
   }
   refuse_duplicates(header, file);
-  remember_records(snapshot, header);
   return Database(std::move(snapshot), std::move(pages), header, name);
 }
 
@@ -250,6 +223,29 @@ DatasetFingerprint Database::fingerprint() const {
 std::uint64_t Database::stored_bytes() const {
   const TreeHeader& tree = tree_.header();
   return (tree.leaf_pages + tree.overflow_pages) * page_size();
+}
+
+void Database::remember_records() const {
+  constexpr std::uint64_t kParts = 2;
+  const Snapshot& snapshot = *snapshot_;
+  const TreeHeader& header = tree_.header();
+  const std::uint64_t root = header.root * page_size();
+  if (!snapshot.has_times() || header.empty() || snapshot.remembers(root)) return;
+  PageReader pages(snapshot_);  // one of its own: these pages are none of what is read
+  Tree tree(pages, header);
+  try {
+    snapshot.remember(root, page_size());
+    for (std::uint64_t part = 0; part <= kParts; ++part) {
+      const Cursor cursor = tree.about(part, kParts);
+      const Node node = tree.node(cursor);
+      snapshot.remember(cursor.leaf().page * page_size(), page_size());
+      if (!node.is_overflow()) continue;
+      snapshot.remember(node.overflow_page() * page_size(), kPageHeaderSize + node.value_size);
+    }
+  } catch (const Error& error) {
+    // Damage is told by whoever wants what is damaged.
+    log(LogLevel::debug, "{}", error.what());
+  }
 }
 
 void Database::check_unchanged() const {

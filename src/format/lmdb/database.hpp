@@ -66,6 +66,9 @@ class Database {
   /// Throws changed when a writer may have recycled pages of the snapshot, io when a mapping
   /// faulted. Call after bytes were used and before they are trusted.
   void check_unchanged() const;
+  /// The first record, the last one and one between them, for check_unchanged(): what is copied over
+  /// the file changes some. Walks to them.
+  void remember_records() const;
 
  private:
   Database(std::shared_ptr<const Snapshot> snapshot, std::unique_ptr<PageReader> pages,

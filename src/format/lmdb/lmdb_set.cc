@@ -165,11 +165,26 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
                                                            .reserve = index->memory.reserve,
                                                            .patience = how.patience});
   });
+  remember_ends(*index->index);
   index_bytes_ = bytes;
   index_ = std::move(index);
 }
 
+void LmdbSet::remember_ends(RecordIndex& index) const {
+  if (!database_->snapshot().has_times() || facts_.entries == 0) return;
+  std::vector<FileExtent> ends;
+  try {
+    index.extents(0, 1, ends);
+    index.extents(facts_.entries - 1, 1, ends);
+    for (const FileExtent& end : ends) database_->snapshot().remember(end.offset, end.length);
+  } catch (const Error& error) {
+    // Damage is told by whoever wants what is damaged.
+    log(LogLevel::debug, "{}", error.what());
+  }
+}
+
 void LmdbSet::use_index(std::shared_ptr<RecordIndex> index) {
+  database_->remember_records();  // which such an index walks to anyway
   const std::scoped_lock lock(mutex_);
   index_ = std::make_shared<LockedIndex>();
   index_->database = database_;

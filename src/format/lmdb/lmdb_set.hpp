@@ -86,6 +86,8 @@ class LmdbSet final : public DataSet {
 
  private:
   void make_index(Peers& peers, BulkReader& reader) const;
+  /// As Database::remember_records(), of what a first batch and a last one read anyway.
+  void remember_ends(RecordIndex& index) const;
   Database opened_again() const;
 
   std::shared_ptr<Database> database_;

@@ -198,8 +198,9 @@ std::uint64_t Snapshot::hash_now(const Known& known) const {
 }
 
 void Snapshot::remember(std::uint64_t offset, std::uint64_t size) const {
-  if (remembers(offset)) return;
-  Known known{.offset = offset, .size = std::min(size, used_bytes_ - offset)};
+  constexpr std::uint64_t kMostBytes = 16384;
+  if (remembers(offset) || offset >= used_bytes_) return;
+  Known known{.offset = offset, .size = std::min({size, kMostBytes, used_bytes_ - offset})};
   known.hash = hash_now(known);
   const std::lock_guard lock(mutex_);
   known_.push_back(known);

@@ -68,7 +68,10 @@ class Snapshot {
   const std::string& damaged_meta() const { return damaged_meta_; }
   const ReaderSlot* slot() const { return slot_.get(); }
 
-  /// Remembers bytes of the snapshot's pages, for check_unchanged(). Thread-safe.
+  /// Whether the file has times that tell of writers.
+  bool has_times() const { return file_->descriptor() >= 0; }
+  /// Remembers bytes of the snapshot's pages, the first ones of many, for check_unchanged().
+  /// Thread-safe.
   void remember(std::uint64_t offset, std::uint64_t size) const;
   bool remembers(std::uint64_t offset) const;
   /// Reads the meta pages again. Throws `changed` when a writer may have recycled pages, or another

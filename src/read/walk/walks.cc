@@ -67,6 +67,7 @@ std::unique_ptr<RecordSource> open_walk(DataSet& data, const ReadSetup& setup) {
   lmdb::LmdbSet& set = tree_of(data, setup);
   if (setup.baseline) return std::make_unique<lmdb::BaselineSource>(data.facts().path);
   const lmdb::Database& database = set.database();
+  database.remember_records();
   return std::make_unique<lmdb::LmdbSource>(
       lmdb::Database::open(database.shared_snapshot(), database.name(), false));
 }
