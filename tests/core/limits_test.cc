@@ -13,6 +13,7 @@
 #include "core/placement.hpp"
 #include "core/private_memory.hpp"
 #include "tests/support/error_from.hpp"
+#include "tests/support/scale.hpp"
 
 namespace forebay {
 namespace {
@@ -20,11 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMayLimitMemory = false;  // their own is far more than any limit
-#else
-constexpr bool kMayLimitMemory = true;
-#endif
+constexpr bool kMayLimitMemory = !test::kSanitized;  // a sanitizer has more than any limit
 
 /// In a child process: `bytes` more of address space than it has now.
 void leave(std::uint64_t bytes) {

@@ -137,7 +137,15 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
   facts_.labels = class_names_beside(files()[0]->path());
 }
 
-void LmdbSet::check_unchanged(std::uint32_t) const { database_->check_unchanged(); }
+void LmdbSet::check_unchanged(std::uint32_t) const {
+  database_->check_unchanged();
+  // Not at once: a first batch reads nothing but itself.
+  constexpr int kOfFirstBatch = 2;
+  const std::scoped_lock lock(mutex_);
+  if (!index_ || checks_ > kOfFirstBatch || ++checks_ <= kOfFirstBatch) return;
+  const std::scoped_lock of_index(index_->mutex);
+  remember_ends(*index_->index);
+}
 
 void LmdbSet::locate(Peers& peers, BulkReader& reader) {
   const std::scoped_lock lock(mutex_);
@@ -165,7 +173,6 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
                                                            .reserve = index->memory.reserve,
                                                            .patience = how.patience});
   });
-  remember_ends(*index->index);
   index_bytes_ = bytes;
   index_ = std::move(index);
 }

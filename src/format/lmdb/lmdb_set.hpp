@@ -86,7 +86,7 @@ class LmdbSet final : public DataSet {
 
  private:
   void make_index(Peers& peers, BulkReader& reader) const;
-  /// As Database::remember_records(), of what a first batch and a last one read anyway.
+  /// As Database::remember_records(), by an index that knows where they are. Under both mutexes.
   void remember_ends(RecordIndex& index) const;
   Database opened_again() const;
 
@@ -97,6 +97,7 @@ class LmdbSet final : public DataSet {
   mutable std::string how_;
   mutable std::shared_ptr<LockedIndex> index_;
   mutable std::uint64_t index_bytes_ = 0;
+  mutable int checks_ = 0;
 };
 
 }  // namespace forebay::lmdb
