@@ -140,7 +140,7 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
 void LmdbSet::check_unchanged(std::uint32_t) const {
   database_->check_unchanged();
   // Not at once: a first batch reads nothing but itself.
-  constexpr int kOfFirstBatch = 2;
+  constexpr int kOfFirstBatch = 6;
   const std::scoped_lock lock(mutex_);
   if (!index_ || checks_ > kOfFirstBatch || ++checks_ <= kOfFirstBatch) return;
   const std::scoped_lock of_index(index_->mutex);
