@@ -139,12 +139,12 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
 
 void LmdbSet::check_unchanged(std::uint32_t) const {
   database_->check_unchanged();
-  // Not at once: a first batch reads nothing but itself.
+  // The last record not at once: a first batch reads nothing but itself.
   constexpr int kOfFirstBatch = 6;
   const std::scoped_lock lock(mutex_);
   if (!index_ || checks_ > kOfFirstBatch || ++checks_ <= kOfFirstBatch) return;
   const std::scoped_lock of_index(index_->mutex);
-  remember_ends(*index_->index);
+  remember_record(*index_->index, facts_.entries - 1);
 }
 
 void LmdbSet::locate(Peers& peers, BulkReader& reader) {
@@ -173,17 +173,17 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
                                                            .reserve = index->memory.reserve,
                                                            .patience = how.patience});
   });
+  remember_record(*index->index, 0);
   index_bytes_ = bytes;
   index_ = std::move(index);
 }
 
-void LmdbSet::remember_ends(RecordIndex& index) const {
-  if (!database_->snapshot().has_times() || facts_.entries == 0) return;
-  std::vector<FileExtent> ends;
+void LmdbSet::remember_record(RecordIndex& index, std::uint64_t id) const {
+  if (!database_->snapshot().has_times() || id >= facts_.entries) return;
+  std::vector<FileExtent> extents;
   try {
-    index.extents(0, 1, ends);
-    index.extents(facts_.entries - 1, 1, ends);
-    for (const FileExtent& end : ends) database_->snapshot().remember(end.offset, end.length);
+    index.extents(id, 1, extents);
+    for (const FileExtent& one : extents) database_->snapshot().remember(one.offset, one.length);
   } catch (const Error& error) {
     // Damage is told by whoever wants what is damaged.
     log(LogLevel::debug, "{}", error.what());

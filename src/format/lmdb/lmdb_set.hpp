@@ -86,8 +86,8 @@ class LmdbSet final : public DataSet {
 
  private:
   void make_index(Peers& peers, BulkReader& reader) const;
-  /// As Database::remember_records(), by an index that knows where they are. Under both mutexes.
-  void remember_ends(RecordIndex& index) const;
+  /// As Database::remember_records(), one, by an index that knows where it is. Under both mutexes.
+  void remember_record(RecordIndex& index, std::uint64_t id) const;
   Database opened_again() const;
 
   std::shared_ptr<Database> database_;
