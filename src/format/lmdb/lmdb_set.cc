@@ -139,12 +139,15 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
 
 void LmdbSet::check_unchanged(std::uint32_t) const {
   database_->check_unchanged();
-  // The last record not at once: a first batch reads nothing but itself.
-  constexpr int kOfFirstBatch = 6;
+  // The first record when it may have been read, and the last one not at once: a first batch reads
+  // nothing but itself.
+  constexpr int kBehindFirstBatch = 7;
   const std::scoped_lock lock(mutex_);
-  if (!index_ || checks_ > kOfFirstBatch || ++checks_ <= kOfFirstBatch) return;
+  if (!index_ || checks_ == kBehindFirstBatch) return;
+  ++checks_;
+  if (checks_ != 1 && checks_ != kBehindFirstBatch) return;
   const std::scoped_lock of_index(index_->mutex);
-  remember_record(*index_->index, facts_.entries - 1);
+  remember_record(*index_->index, checks_ == 1 ? 0 : facts_.entries - 1);
 }
 
 void LmdbSet::locate(Peers& peers, BulkReader& reader) {
@@ -173,7 +176,6 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
                                                            .reserve = index->memory.reserve,
                                                            .patience = how.patience});
   });
-  remember_record(*index->index, 0);
   index_bytes_ = bytes;
   index_ = std::move(index);
 }
