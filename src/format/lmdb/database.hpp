@@ -66,8 +66,8 @@ class Database {
   /// Throws changed when a writer may have recycled pages of the snapshot, io when a mapping
   /// faulted. Call after bytes were used and before they are trusted.
   void check_unchanged() const;
-  /// The first record, the last one and one between them, for check_unchanged(): what is copied over
-  /// the file changes some. Walks to them.
+  /// The first record, the last one and one between them, for check_unchanged(): what is copied
+  /// over the file changes some. Walks to them.
   void remember_records() const;
 
  private:
