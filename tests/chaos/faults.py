@@ -157,7 +157,9 @@ FAULTS = (
     Fault("hang up", silent=True, strike=_signal(signal.SIGHUP), words=_LOST),
     Fault("abort", silent=True, strike=_signal(signal.SIGABRT), words=_LOST),
     Fault("bad read", strike=_command("fail"), words=r"nput/output error|I/O|device failed"),
-    Fault("bad read at open", prepare=_command("fail"), words=r"nput/output error|I/O|device failed"),
+    Fault(
+        "bad read at open", prepare=_command("fail"), words=r"nput/output error|I/O|device failed"
+    ),
     Fault("hang", strike=_command("stall", "60s"), words=r"no answer|--timeout|answer"),
     Fault(
         "hang at open",

@@ -115,7 +115,7 @@ class Run:
             except OSError:
                 continue
             is_command = os.path.basename(words[0]) == os.path.basename(launch.COMMAND).encode()
-            is_loop = words[1:2] and words[1].endswith(b"loop.py")
+            is_loop = any(word.endswith(b"loop.py") for word in words[1:3])  # torchrun adds -u
             if is_command or is_loop:
                 found.append(pid)
         return sorted(found)
