@@ -147,6 +147,7 @@ FAULTS = (
     Fault(
         "stop",
         silent=True,
+        after_open=True,  # a launcher waits for all that have not started
         peers=True,
         strike=_signal(signal.SIGSTOP),
         words=_LOST,
