@@ -14,10 +14,15 @@
 namespace forebay {
 namespace {
 
-std::string limit_of(int resource) {
+std::optional<std::uint64_t> soft_limit(int resource) {
   struct rlimit limit {};
-  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "unlimited";
-  return std::to_string(limit.rlim_cur);
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  return limit.rlim_cur;
+}
+
+std::string limit_of(int resource) {
+  const auto limit = soft_limit(resource);
+  return limit ? std::to_string(*limit) : "unlimited";
 }
 
 /// "Threads:" of /proc/self/status.
@@ -37,11 +42,7 @@ std::string lowering(std::string_view lower) {
 
 }  // namespace
 
-std::optional<std::uint64_t> largest_file() {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  return limit.rlim_cur;
-}
+std::optional<std::uint64_t> largest_file() { return soft_limit(RLIMIT_FSIZE); }
 
 std::string memory_left() {
   const MemoryLimit limit = memory_limit();
@@ -59,8 +60,7 @@ std::string remedy_for(int error, std::string otherwise) {
     case EFBIG:
       return fmt::format(
           "raise the limit of sizes of files ('ulimit -f', now {} bytes), or write to a file "
-          "system "
-          "that takes larger ones",
+          "system that takes larger ones",
           limit_of(RLIMIT_FSIZE));
     case ENOSPC:
       return "make room on its file system, or write elsewhere";

@@ -1,5 +1,4 @@
 #include "program/output.hpp"
-#include "core/limits.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "core/limits.hpp"
 
 namespace forebay {
 namespace {

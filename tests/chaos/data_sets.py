@@ -106,14 +106,15 @@ def _archives(kind):
 
 def _folder(generator, folder):
     right, last = [], ""
-    for name in sorted(("cat", "dog", "a bird")):
+    classes = sorted(("cat", "dog", "a bird"))
+    for name in classes:
         os.mkdir(os.path.join(folder, name))
         for number in range(generator.randint(20, 90)):
             last = os.path.join(folder, name, f"{number:03}.jpg")
             value = b"\xff\xd8\xff" + generator.randbytes(generator.randint(300, 30000))
             with open(last, "wb") as file:
                 file.write(value)
-            label = str(sorted(("cat", "dog", "a bird")).index(name)).encode()
+            label = str(classes.index(name)).encode()
             right.append({"image": said_of(value), "label": said_of(label)})
     return DataSet("folder", folder, folder, last, right, ("--codec", "bytes"))
 

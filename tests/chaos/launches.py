@@ -1,5 +1,6 @@
 """How a run is started: the command alone or under MPI, a loop in Python likewise, or under torchrun."""
 
+import functools
 import json
 import os
 import socket
@@ -95,6 +96,7 @@ def torchrun(run):
     return [PYTHON, *words, *_loop(run)], 0
 
 
+@functools.cache
 def known():
     """{name: function}, those that this machine can start."""
     found = {"command": command}
