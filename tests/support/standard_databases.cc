@@ -87,7 +87,7 @@ void add_values(Recipes& recipes) {
   recipes.push_back({"around_pages_commit_each",
                      LmdbBuilder().in_order(210).value_sizes(around_pages()).commit_every(1)});
   recipes.push_back(
-      {"large_value", LmdbBuilder().in_order(5).value_sizes({100, 60'000'000, 3000, 7, 300'000})});
+      {"large_value", LmdbBuilder().in_order(5).value_sizes({100, 9'000'000, 3000, 7, 300'000})});
   recipes.push_back({"mixed_sizes", LmdbBuilder().random_order(600).values(0, 40'000)});
 }
 
