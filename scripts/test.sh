@@ -76,7 +76,7 @@ build_tsan() {
 # knows no threads, or counts numbers more than it lets threads meet, is left out.
 tsan() {
   build_tsan
-  local numbers="Permutation.*:Half.*:Combine.*:Plan*:DeviceSum.*:*WireFormats.*:*Deterministic.*"
+  local numbers="Permutation.*:Half.*:Combine.*:Plan.*:PlanProperty.*:DeviceSum.*:*WireFormats.*:*Deterministic.*"
   FOREBAY_TEST_SCALE=0.3 GTEST_FILTER="-$numbers:Summation.Of*:Summation.Sixteen*" \
     run_tests tsan -R "^($(IFS='|'; echo "${threaded[*]}"))\\."
 }

@@ -38,6 +38,12 @@ def _signal(number):
     return strike
 
 
+def _stop(run):
+    run.stopped = run.some_process()
+    for pid in run.stopped:
+        os.kill(pid, signal.SIGSTOP)
+
+
 def _pause(run):
     for pid in run.some_process():
         os.kill(pid, signal.SIGSTOP)
@@ -149,7 +155,7 @@ FAULTS = (
         silent=True,
         after_open=True,  # a launcher waits for all that have not started
         peers=True,
-        strike=_signal(signal.SIGSTOP),
+        strike=_stop,
         words=_LOST,
         launchers=("command", "python"),
     ),

@@ -52,6 +52,8 @@ def main():
                     ]
                     out.write("".join(line + "\n" for line in lines))
                     out.flush()
+        # Nothing is left to do here but to end with the others.
+        open(os.path.join(sys.argv[3], f"done-{os.getpid()}"), "w").close()
     except forebay.Error as error:
         sys.stderr.write(f"forebay: error: {error}\n")
         sys.exit(1)

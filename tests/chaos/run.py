@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -44,6 +45,7 @@ class Run:
         self.filler = "/dev/shm/chaos-filler"
         self.output, self.prefix = None, []
         self.struck = False  # whether there was something that the fault could happen to
+        self.stopped = []  # ranks that do not go on by themselves
         self.environment = {
             "XDG_CACHE_HOME": os.path.join(self.folder, "cache"),
             "FOREBAY_CHAOS": str(number),
@@ -131,7 +133,7 @@ class Run:
         try:
             self._serve()
             result, late = self._suffer()
-            lines = self._lines(result)
+            lines = self._lines(result.out, whole=result.code == 0)
             self._judge(result, lines, late)
         finally:
             self._clean()
@@ -194,11 +196,39 @@ class Run:
                 pass
         struck = launch.time.monotonic()
         try:
+            self._go_on_at_the_end()
             result = self.job.wait(START + launches.TIMEOUT + GRACE)
         except TimeoutError as error:
             raise Finding(f"hangs: {error}") from None
         late = launch.time.monotonic() - (struck if self.fault.strike else begin)
         return result, late
+
+    def _go_on_at_the_end(self):
+        """Ranks with nothing left to do wait for a stopped one as MPI_Finalize does, without a limit
+        (docs/errors.md): there it goes on after a while, and nothing may have been lost."""
+        if not self.stopped:
+            return
+        try:
+            self.job.process.wait(launches.TIMEOUT + GRACE)
+        except subprocess.TimeoutExpired:
+            if self._others_are_done():
+                self.struck = False
+                for pid in self.stopped:
+                    os.kill(pid, signal.SIGCONT)
+
+    def _others_are_done(self):
+        if self.launcher == "command":  # which says no more than what it delivers
+            try:
+                self._require_whole(self._lines(self._said(), whole=False))
+            except Finding:
+                return False
+            return True
+        others = set(self.processes()) - set(self.stopped)
+        return all(os.path.exists(f"{self.folder}/done-{pid}") for pid in others)
+
+    def _said(self):
+        out = self.job.out.fileno()
+        return os.pread(out, os.fstat(out).st_size, 0).decode(errors="replace")
 
     def _has_begun(self):
         """Whether something was delivered, or nothing more will be."""
@@ -214,8 +244,8 @@ class Run:
             for path in glob.glob(f"{folder}/lines*")
         ]
 
-    def _lines(self, result):
-        text = result.out
+    def _lines(self, text, whole):
+        """What is delivered, by what is printed and by files; `whole`: nothing else may be there."""
         for path in self._files():
             with open(path, encoding="utf-8", errors="replace") as file:
                 text += file.read()
@@ -224,7 +254,7 @@ class Run:
             try:
                 found.append(json.loads(line))
             except ValueError:
-                if result.code == 0:
+                if whole:
                     raise Finding(f"no line of a sample: {line[:200]}") from None
         return [line for line in found if isinstance(line, dict) and "sample" in line]
 
