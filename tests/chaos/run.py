@@ -194,27 +194,27 @@ class Run:
                 self.fault.strike(self)
             except ProcessLookupError:
                 pass
-        struck = launch.time.monotonic()
         try:
-            self._go_on_at_the_end()
+            struck = self._go_on_at_the_end(launch.time.monotonic())
             result = self.job.wait(START + launches.TIMEOUT + GRACE)
         except TimeoutError as error:
             raise Finding(f"hangs: {error}") from None
         late = launch.time.monotonic() - (struck if self.fault.strike else begin)
         return result, late
 
-    def _go_on_at_the_end(self):
+    def _go_on_at_the_end(self, struck):
         """Ranks with nothing left to do wait for a stopped one as MPI_Finalize does, without a limit
-        (docs/errors.md): there it goes on after a while, and nothing may have been lost."""
+        (docs/errors.md): there it goes on after a while. The time from which the run must end."""
         if not self.stopped:
-            return
+            return struck
         try:
             self.job.process.wait(launches.TIMEOUT + GRACE)
         except subprocess.TimeoutExpired:
             if self._others_are_done():
-                self.struck = False
                 for pid in self.stopped:
                     os.kill(pid, signal.SIGCONT)
+                return launch.time.monotonic()
+        return struck
 
     def _others_are_done(self):
         if self.launcher == "command":  # which says no more than what it delivers
