@@ -9,6 +9,7 @@
 
 #include "core/number_text.hpp"
 #include "forebay/error.hpp"
+#include "format/byte_stream.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/dataset_files.hpp"
 #include "format/sample_reader.hpp"
@@ -86,6 +87,7 @@ Json to_json(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   json["files"] = files;
   json["file_bytes"] = data.stored_bytes();
   json["fingerprint"] = facts.fingerprint;
+  add_turned(decoded, json);
   if (!facts.labels.empty()) json["classes"] = facts.labels;
   if (!facts.notes.empty()) json["notes"] = facts.notes;
   json["group"] = {{"samples", cost.samples},
@@ -123,6 +125,7 @@ void print_facts(const DataSet& data, const Fields& decoded, const ReadCost& cos
                                    human_count(cost.samples), human_count(cost.requests),
                                    human_bytes(cost.bytes_read), human_bytes(cost.bytes_used),
                                    human_count(cost.decode_units)));
+  print_turned(decoded);
   for (const std::string& note : facts.notes) print_row("note", note);
 }
 
@@ -153,14 +156,33 @@ void dump(const DataSet& data, Engine engine, const InspectSamplesOptions& optio
   }
 }
 
+/// Of the first samples.
+void count_turned(const DataSet& data, const Codec& codec, Fields& fields) {
+  constexpr std::uint64_t kMost = 64;
+  for (std::uint64_t id = 0; id < std::min(kMost, data.facts().entries); ++id) {
+    try {
+      data.read_one(id, [&](const Record& record) {
+        const auto turns = turns_image(codec, record.value);
+        fields.with_images += turns ? 1U : 0U;
+        fields.turned += turns.value_or(false) ? 1U : 0U;
+      });
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::changed) throw;  // else verify tells what is damaged
+    }
+  }
+}
+
 }  // namespace
 
 Fields fields_of(const DataSet& data, const CodecOptions& options) {
   const auto read = [&](std::uint64_t id, const RecordSink& sink) { data.read_one(id, sink); };
   try {
     const CodecOptions how = codec_of(data.facts(), options);
-    const auto codec = find_telling_sample(how, data.facts().entries, read).make(data.facts().path);
-    return {.codec = std::string(codec->name()), .schema = codec->schema(), .problem = {}};
+    const TellingSample telling = find_telling_sample(how, data.facts().entries, read);
+    const auto codec = telling.make(data.facts().path);
+    Fields fields{.codec = std::string(codec->name()), .schema = codec->schema(), .problem = {}};
+    if (turns_image(*codec, bytes_of(telling.value))) count_turned(data, *codec, fields);
+    return fields;
   } catch (const Error& error) {
     // A wrong request is the caller's; values that nobody can decode are something to report.
     if (error.kind() == ErrorKind::usage) throw;
@@ -176,6 +198,22 @@ std::string describe(const Fields& fields) {
                         (field.name.empty() ? "" : ":") + std::string(to_string(field.type)));
   }
   return text.empty() ? "undecoded bytes" : fmt::format("{} ({})", text, fields.codec);
+}
+
+std::string turned_text(std::uint64_t turned, std::uint64_t with_images) {
+  return fmt::format(
+      "{} of {} samples with images that were looked at are turned upright, as EXIF says: with "
+      "--codec auto:orientation=stored they are read as they lie in their files",
+      human_count(turned), human_count(with_images));
+}
+
+void print_turned(const Fields& fields) {
+  if (fields.turned > 0) print_row("note", turned_text(fields.turned, fields.with_images));
+}
+
+void add_turned(const Fields& fields, nlohmann::ordered_json& json) {
+  if (fields.turned == 0) return;
+  json["turned"] = {{"samples", fields.turned}, {"of", fields.with_images}};
 }
 
 std::string classes_text(std::span<const std::string> names) {

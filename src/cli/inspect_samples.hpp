@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
@@ -16,12 +17,20 @@ struct Fields {
   std::string codec;
   Schema schema;
   std::string problem;
+  std::uint64_t with_images = 0;  ///< of a few samples that were looked at
+  std::uint64_t turned = 0;       ///< of these, by their EXIF orientation
 };
 
 /// As the first samples tell. Throws usage.
 Fields fields_of(const DataSet& data, const CodecOptions& options);
 /// "image:u8[3x32x32] (image)"
 std::string describe(const Fields& fields);
+
+/// That so many of `with_images` samples are turned when they are decoded, and how not to.
+std::string turned_text(std::uint64_t turned, std::uint64_t with_images);
+/// Where there are any.
+void print_turned(const Fields& fields);
+void add_turned(const Fields& fields, nlohmann::ordered_json& json);
 
 /// "3: cat, dog, emu": how many, and the first names.
 std::string classes_text(std::span<const std::string> names);

@@ -13,6 +13,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/dataset_options.hpp"
+#include "cli/inspect_samples.hpp"
 #include "cli/verify.hpp"
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
@@ -113,7 +114,9 @@ class Verification {
   std::optional<PagesReport> pages_;
   std::uint64_t fault_count_ = 0;
   std::vector<Fault> faults_;  ///< the first ones
-  std::uint64_t empty_ = 0;    ///< values of nothing, of those that may be anything
+  std::uint64_t with_images_ = 0;
+  std::uint64_t turned_ = 0;  ///< of these samples
+  std::uint64_t empty_ = 0;   ///< values of nothing, of those that may be anything
   std::string first_empty_;
   double seconds_ = 0;
 };
@@ -191,6 +194,10 @@ void Verification::decode(std::size_t position, std::uint64_t sample) {
 void Verification::look_at_value(std::span<const std::byte> value, std::uint64_t sample,
                                  const std::string& key) {
   (*decoder_)(value);
+  if (const auto turns = turns_image(*codec(), value)) {
+    ++with_images_;
+    turned_ += *turns ? 1U : 0U;
+  }
   const bool anything = codec() != nullptr && codec()->name() == "bytes";
   if (!value.empty() || !anything) return;
   if (empty_++ == 0) first_empty_ = fmt::format("sample {} (key {})", sample, key);
@@ -199,6 +206,7 @@ void Verification::look_at_value(std::span<const std::byte> value, std::uint64_t
 std::vector<std::string> Verification::notes() const {
   std::vector<std::string> notes = facts().notes;
   if (pages_) notes.insert(notes.end(), pages_->notes.begin(), pages_->notes.end());
+  if (turned_ > 0) notes.push_back(turned_text(turned_, with_images_));
   if (empty_ > 0) {
     notes.push_back(fmt::format("{} empty: {}",
                                 empty_ == 1 ? "1 value is" : human_count(empty_) + " values are",

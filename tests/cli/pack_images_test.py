@@ -1,10 +1,17 @@
 """forebay pack of image files that say more than their pixels: stored is what they mean."""
 
+import io
 import struct
+import tarfile
 import unittest
 import zlib
 
 from command import CommandTest, datum, encode_datum, png, records
+
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
 
 
 def chunk(kind, data):
@@ -123,6 +130,56 @@ class PackedImages(CommandTest):
             for codec, schema in [("auto", "u8[4x1x2]"), ("image:rgb", "u8[3x1x2]")]:
                 said = self.succeed(command, self.path("images"), "--codec", codec)
                 self.assertIn(schema, said)
+
+
+class Turned(CommandTest):
+    """Images that EXIF turns are counted, by inspect among the first 64 samples, by verify among all."""
+
+    def check(self, path, *, inspect, verify):
+        """Both are (turned, looked at)."""
+        word, line = "auto:orientation=stored", "{} of {} samples with images"
+        report = self.succeed_json("inspect", path)
+        self.assertEqual(report.get("turned"),
+                         {"samples": inspect[0], "of": inspect[1]} if inspect[0] else None)
+        said = self.succeed("inspect", path)
+        self.assertEqual(line.format(*inspect) in said, inspect[0] > 0, said)
+        self.assertEqual("--codec " + word in said, inspect[0] > 0, said)
+        notes = self.succeed_json("verify", path).get("notes", [])
+        self.assertEqual([line.format(*verify) in note for note in notes],
+                         [True] if verify[0] else [])
+        for command in "inspect", "verify":  # the remedy, as it is printed
+            report = self.succeed_json(command, path, "--codec", word)
+            self.assertNotIn("turned", report)
+            self.assertNotIn("notes", report)
+
+    def test_in_folders_and_in_datums(self):
+        image = png(1, 2, 2, b"ABCD")
+        for i in range(70):
+            self.write(f"in/c/{i:02}.png", turned(image, 1 + i % 8) if i % 2 else image)
+        self.check(self.path("in"), inspect=(32, 64), verify=(35, 70))
+        self.succeed("pack", self.path("in"), self.path("png"), "--from", "folder", "--encode", "png")
+        self.check(self.path("png"), inspect=(32, 64), verify=(35, 70))
+        self.succeed("pack", self.path("in"), self.path("raw"), "--from", "folder")
+        self.check(self.path("raw"), inspect=(0, 0), verify=(0, 0))
+
+    @unittest.skipUnless(Image, "needs Pillow")
+    def test_by_pillow_in_archives(self):
+        with tarfile.open(self.path("a.tar"), "w") as archive:
+            for i in range(20):
+                exif = Image.Exif()
+                exif[0x0112] = i % 5  # none of 1 to 8 turns nothing, 1 neither
+                kind = "JPEG" if i < 10 else "PNG"
+                content = io.BytesIO()
+                Image.new("RGB", (8, 8)).save(content, kind, exif=exif)
+                member = tarfile.TarInfo(f"{i:02}.img")
+                member.size = content.tell()
+                content.seek(0)
+                archive.addfile(member, content)
+        self.check(self.path("a.tar"), inspect=(12, 20), verify=(12, 20))
+        Image.new("RGB", (8, 8)).save(self.path("plain.jpg"))
+        with tarfile.open(self.path("plain.tar"), "w") as archive:
+            archive.add(self.path("plain.jpg"), "x.jpg")
+        self.check(self.path("plain.tar"), inspect=(0, 1), verify=(0, 1))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,9 @@ class ImageCodec final : public SchemaCodec, public HoldsImage {
     check_buffers(schema_, fields);
     decode_image(value, shape_, fields[0], choices_);
   }
+  std::optional<bool> turns(std::span<const std::byte> value) const override {
+    return is_turned(value, choices_);
+  }
 
   std::size_t image_index() const override { return 0; }
   bool image_is_file() const override { return true; }
@@ -160,6 +163,11 @@ CodecPtr make_plain_codec(const CodecOptions& options, const Schema& declared,
 }
 
 }  // namespace
+
+std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> value) {
+  const auto* one = dynamic_cast<const SchemaCodec*>(&codec);
+  return one == nullptr ? std::nullopt : one->turns(value);
+}
 
 CodecPtr make_raw_codec(Schema schema) {
   if (schema.fields.empty()) {

@@ -26,11 +26,17 @@ class SchemaCodec : public Codec {
   SchemaCodec(std::string_view name, Schema schema) : name_(name), schema_(std::move(schema)) {}
   std::string_view name() const final { return name_; }
   const Schema& schema() const final { return schema_; }
+  /// As turns_image().
+  virtual std::optional<bool> turns(std::span<const std::byte> /*value*/) const { return {}; }
 
  protected:
   std::string_view name_;  ///< lives as long as the process
   Schema schema_;
 };
+
+/// Whether an image of `value` is turned when it is decoded, as its EXIF orientation says; nothing
+/// where there is no image file. Throws as decode().
+std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> value);
 
 /// Caffe Datums like `first_value`. Throws corrupt.
 CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices = {});

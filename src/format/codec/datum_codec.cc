@@ -72,6 +72,11 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     }
     copy_label(datum, fields);
   }
+  std::optional<bool> turns(std::span<const std::byte> value) const override {
+    const DatumView datum = scan_datum(value);
+    if (!datum.encoded) return {};
+    return is_turned(datum.data, choices_);
+  }
 
   std::size_t image_index() const override { return 0; }
   bool image_is_file() const override { return encoded_; }

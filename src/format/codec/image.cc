@@ -175,11 +175,24 @@ void WholeReader::read(const Box& part, unsigned, std::span<std::byte> pixels, S
   if (!whole) copy_part(image, all, part, pixels);
 }
 
-ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices) {
+namespace {
+
+ImageReaderPtr open_stored(std::span<const std::byte> file, const ImageChoices& choices) {
   const Kind* kind = kind_of(file);
   if (kind == nullptr || kind->open == nullptr) throw_not_read(kind);
   ImageReaderPtr reader = kind->open(file, choices.indices);
   check_image_shape(reader->shape(), nullptr);
+  return reader;
+}
+
+}  // namespace
+
+bool is_turned(std::span<const std::byte> file, const ImageChoices& choices) {
+  return choices.upright && open_stored(file, choices)->orientation() != 1;
+}
+
+ImageReaderPtr open_image(std::span<const std::byte> file, const ImageChoices& choices) {
+  ImageReaderPtr reader = open_stored(file, choices);
   reader = adapt(std::move(reader), choices);
   check_image_shape(reader->shape(), nullptr);
   return reader;

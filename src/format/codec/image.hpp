@@ -71,6 +71,9 @@ struct ImageChoices {
 /// Reads the header only. Throws corrupt, unsupported.
 ImageShape image_shape(std::span<const std::byte> file, const ImageChoices& choices = {});
 
+/// Whether decode_image() turns it, as its EXIF orientation says. Likewise.
+bool is_turned(std::span<const std::byte> file, const ImageChoices& choices = {});
+
 /// Decodes into `pixels`, which has exactly shape.bytes() bytes. Throws corrupt when the file does
 /// not decode or has another shape (the message states both), unsupported for kinds of images that
 /// are not read.

@@ -75,6 +75,16 @@ class PartsCodec final : public SchemaCodec {
     }
   }
 
+  std::optional<bool> turns(std::span<const std::byte> value) const override {
+    const auto values = split_parts(value, parts_.size());
+    std::optional<bool> any;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (const auto one = turns_image(*parts_[p].codec, values[p]))
+        any = any.value_or(false) || *one;
+    }
+    return any;
+  }
+
  private:
   std::vector<Part> parts_;
 };
