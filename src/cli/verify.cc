@@ -97,6 +97,7 @@ class Verification {
   /// Whether samples were looked at where they lie on their pages.
   bool on_pages() const { return pages_ && pages_->samples; }
   void check_pages(Progress& progress);
+  void check_files();
   void check_samples(Progress& progress);
   void check(std::uint64_t first, std::uint64_t count);
   void decode(std::size_t position, std::uint64_t sample);
@@ -125,6 +126,7 @@ void Verification::run() {
   const auto start = std::chrono::steady_clock::now();
   Progress progress("verifying", facts().entries);
   check_pages(progress);
+  check_files();
   if (!on_pages()) check_samples(progress);
   data_->check_unchanged();
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -151,6 +153,15 @@ void Verification::check_pages(Progress& progress) {
     }
     faults_.push_back({std::move(json), std::move(text)});
   }
+}
+
+void Verification::check_files() {
+  data_->check_files([&](const Error& error) {
+    ++fault_count_;
+    if (faults_.size() < max_faults_) {
+      faults_.push_back({Json{{"text", error.what()}}, error.what()});
+    }
+  });
 }
 
 void Verification::check_samples(Progress& progress) {

@@ -302,6 +302,9 @@ class DataSet : private NonCopyable {
                                                  const RecordSink& /*sink*/) const {
     return {};
   }
+  /// What reading samples does not check, for `verify`: hands each fault of a file to `sink`.
+  /// Throws io and changed.
+  virtual void check_files(const std::function<void(const Error&)>& /*sink*/) const {}
   /// Bytes of a value, on average; may read all pages where facts() tells no more than what samples
   /// take in the file.
   virtual double mean_value_bytes() const { return static_cast<double>(facts_.sample_bytes); }

@@ -116,6 +116,20 @@ void FieldSet::tell_storage() {
   }
 }
 
+void FieldSet::check_files(const std::function<void(const Error&)>& sink) const {
+  for (const SamplePart& part : parts_) {
+    for (const PartField& field : part.fields) {
+      const File& file = *files()[field.file];
+      try {
+        field.storage->check(file);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::corrupt) throw;
+        sink(error.within({.file = file.path()}));
+      }
+    }
+  }
+}
+
 DecodeCounters FieldSet::counters() const {
   return {.chunks = chunks_.load(std::memory_order_relaxed),
           .bytes_decoded = bytes_decoded_.load(std::memory_order_relaxed)};

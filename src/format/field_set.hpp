@@ -36,6 +36,7 @@ class FieldSet final : public DataSet {
            std::vector<SamplePart> parts, std::vector<std::string> notes = {});
 
   std::unique_ptr<const Plan> plan_runs(std::span<const IdRun> runs) const override;
+  void check_files(const std::function<void(const Error&)>& sink) const override;
   DecodeCounters counters() const override;
 
   /// In the order of samples: as given.

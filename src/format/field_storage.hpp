@@ -61,6 +61,9 @@ class FieldStorage : private NonCopyable {
   virtual std::uint64_t decode(const DecodeUnit& unit, std::span<const std::uint64_t> rows,
                                std::uint32_t file, const FileBytes& bytes, std::span<std::byte> out,
                                DecodeSpace& space) const = 0;
+  /// What reading does not check: throws corrupt, without the file, where the bytes of all rows are
+  /// not those that a checksum was made of.
+  virtual void check(const File& /*file*/) const {}
   /// The part of its values that was ever written.
   virtual double written() const { return 1; }
   /// "contiguous", "chunks of 16x64x64, shuffle, deflate 4": for inspect.

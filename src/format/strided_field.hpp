@@ -7,6 +7,7 @@
 // few bytes, and what lies between is mostly another field of the same records.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "format/field_storage.hpp"
@@ -15,9 +16,12 @@ namespace forebay {
 
 class StridedField final : public FieldStorage {
  public:
+  /// As FieldStorage::check().
+  using Check = std::function<void(const File&)>;
+
   /// The caller has checked that all rows lie inside the file.
-  StridedField(const StridedLayout& layout, std::string description)
-      : layout_(layout), description_(std::move(description)) {}
+  StridedField(const StridedLayout& layout, std::string description, Check check = {})
+      : layout_(layout), description_(std::move(description)), check_(std::move(check)) {}
 
   bool in_place() const override { return layout_.swap <= 1; }
   const StridedLayout* layout() const override { return &layout_; }
@@ -29,6 +33,9 @@ class StridedField final : public FieldStorage {
   std::uint64_t decode(const DecodeUnit& unit, std::span<const std::uint64_t> rows,
                        std::uint32_t file, const FileBytes& bytes, std::span<std::byte> out,
                        DecodeSpace& space) const override;
+  void check(const File& file) const override {
+    if (check_) check_(file);
+  }
   std::string describe() const override { return description_; }
 
  private:
@@ -36,6 +43,7 @@ class StridedField final : public FieldStorage {
 
   StridedLayout layout_;
   std::string description_;
+  Check check_;
 };
 
 /// Whether `rows` rows of this layout end at or before `file_bytes`, without wrapping.

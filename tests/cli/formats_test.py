@@ -5,6 +5,7 @@ One file a case, so that a failure names its layout; `forebay inspect --dump` wr
 
 import io
 import itertools
+import json
 import os
 import random
 import re
@@ -708,6 +709,33 @@ class Npz(Formats):
                 self.fail("inspect", self.path("d.npz"), "--dump", "0", naming="d.npz")
         self.write("d.npz", whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
         self.fail("inspect", self.path("d.npz"), naming=["d.npz", "'x'"])
+
+    def test_verify_checks_the_bytes_of_stored_arrays(self):
+        """Reading does not: a sample would cost the whole array."""
+        x, y = values((500, 8), "<f4"), values((500,), ">i8")
+        np.savez(self.path("x.npz"), x=x, y=y)
+        self.assertTrue(self.succeed_json("verify", self.path("x.npz"))["sound"])
+        with zipfile.ZipFile(self.path("x.npz")) as archive, \
+                open(self.path("x.npz"), "rb") as file:
+            whole = file.read()
+            begins = {entry.filename: entry.header_offset for entry in archive.infolist()}
+        for name, sound in (("x", "y"), ("y", "x")):
+            at = begins[name + ".npy"] + 30 + len(name + ".npy") + 128 + 777
+            path = self.write("flip.npz", whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+            result = self.run_command("verify", path, "--json")
+            report = json.loads(result.stdout)
+            self.assertEqual((result.returncode, report["fault_count"]), (1, 1))
+            for word in path, f"array '{name}'", "CRC-32", "offset":
+                self.assertIn(word, report["faults"][0]["text"])
+            beside = "one={0}#{1}&two={0}#{2}".format(path, sound, name)
+            for text, faults in ((path + "#" + sound, 0), (path + "#" + name, 1), (beside, 1)):
+                result = self.run_command("verify", text, "--json")
+                self.assertEqual(json.loads(result.stdout)["fault_count"], faults, text)
+            self.assertEqual(len(self.dump(path, "all")), 500 * (32 + 8))
+        self.write("two.npz", whole)
+        result = self.run_command("verify", self.path("[ft][lw][io]*.npz"))
+        self.assertIn("flip.npz", result.stdout)
+        self.assertIn("1 faults", result.stdout)
 
     def test_archives_of_samples_may_still_be_asked_for(self):
         np.savez(self.path("s.npz"), a=values((3,), "u1"), b=values((4,), "u1"))

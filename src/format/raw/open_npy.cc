@@ -18,13 +18,14 @@ namespace {
 
 constexpr std::string_view kArrayEnd = ".npy";  // of the names of members that are arrays
 
-FileField array_in_place(const NpyHeader& header, const std::string& name) {
+FileField array_in_place(const NpyHeader& header, const std::string& name,
+                         StridedField::Check check = {}) {
   Field field = header.row(name);
   const std::uint64_t bytes = field.bytes();
   const StridedLayout layout{
       .first = header.data_offset, .stride = bytes, .row_bytes = bytes, .swap = header.swap};
   return {.field = std::move(field),
-          .storage = std::make_shared<StridedField>(layout, "contiguous"),
+          .storage = std::make_shared<StridedField>(layout, "contiguous", std::move(check)),
           .rows = header.rows()};
 }
 
@@ -48,6 +49,10 @@ class Arrays {
 
   static std::string name_of(const zip::Entry& entry) {
     return entry.name.substr(0, entry.name.size() - kArrayEnd.size());
+  }
+  static Error of_array(const std::string& name, const Error& error, const char* more = "") {
+    return Error(error.kind(), fmt::format("array '{}': {}", shown_name(name), error.happened()),
+                 error.remedy() + more, error.where());
   }
   std::vector<const zip::Entry*> chosen(const Entries& entries) const;
   void require_memory(std::span<const zip::Entry* const> entries) const;
@@ -108,7 +113,13 @@ std::optional<FileField> Arrays::read(const zip::Entry& entry, const std::string
   if (entry.part.in_place) {
     const NpyHeader header = header_of(entry);
     if (is_left_out(header)) return {};
-    return array_in_place(header, name);
+    return array_in_place(header, name, [entry](const File& file) {
+      try {
+        zip::check_stored(file, entry);
+      } catch (const Error& error) {
+        throw of_array(name_of(entry), error);
+      }
+    });
   }
   std::vector<std::byte> content = zip::read_member(file_, entry);
   const NpyHeader header = parse_npy_header(content);
@@ -196,9 +207,7 @@ std::vector<FileField> Arrays::read() const {
       if (field) fields.push_back(std::move(*field));
       if (!field) single.push_back(shown_name(stored));
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("array '{}': {}", shown_name(stored), error.happened()),
-                  error.remedy() + (choices_.empty() ? "; or name others: FILE#NAME,NAME" : ""),
-                  error.where());
+      throw of_array(stored, error, choices_.empty() ? "; or name others: FILE#NAME,NAME" : "");
     }
   }
   if (!single.empty()) {

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kNameAt = 30;  // in a local header
 
-[[noreturn]] void damaged(const char* what) {
-  throw Error(ErrorKind::corrupt, what, "the archive is damaged: copy it again from its source");
-}
+constexpr const char* kCopyAgain = "the archive is damaged: copy it again from its source";
+
+[[noreturn]] void damaged(const char* what) { throw Error(ErrorKind::corrupt, what, kCopyAgain); }
 
 class ZipCoding final : public MemberCoding {
  public:
@@ -209,6 +209,24 @@ std::uint64_t content_offset(const File& file, const Entry& entry) {
     damaged("its header is longer than what follows");
   }
   return entry.member.offset + header.bytes;
+}
+
+void check_stored(const File& file, const Entry& entry) {
+  constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
+  const std::uint64_t begin = content_offset(file, entry), end = begin + entry.part.bytes;
+  std::vector<std::byte> piece(std::min(kPiece, entry.part.bytes));
+  std::uint32_t of_part = 0;
+  for (std::uint64_t at = begin; at < end; at += piece.size()) {
+    piece.resize(std::min(kPiece, end - at));
+    file.read(at, piece);
+    of_part = libdeflate_crc32(of_part, piece.data(), piece.size());
+  }
+  if ((of_part ^ libdeflate_crc32(0, entry.name.data(), entry.name.size())) ==
+      entry.member.checksum) {
+    return;
+  }
+  throw Error(ErrorKind::corrupt, "its bytes are not those that its CRC-32 was made of", kCopyAgain,
+              {.offset = begin});
 }
 
 std::vector<std::byte> read_member(const File& file, const Entry& entry) {

@@ -46,10 +46,13 @@ struct LocalHeader {
 /// Throws corrupt where it is not whole.
 LocalHeader local_header(std::span<const std::byte> stored);
 
-// One member, outside of samples. Both throw corrupt, io; the caller names file and member.
+// One member, outside of samples. All throw corrupt, io; the caller names file and member.
 
 /// Where the bytes of a member begin, stored or deflated.
 std::uint64_t content_offset(const File& file, const Entry& entry);
+/// Reads a member that is stored, a piece at a time, and throws where its bytes are others than its
+/// CRC-32 was made of.
+void check_stored(const File& file, const Entry& entry);
 /// All bytes of a member, inflated and checked.
 std::vector<std::byte> read_member(const File& file, const Entry& entry);
 
