@@ -18,11 +18,13 @@
 namespace forebay {
 namespace {
 
+constexpr std::size_t kLongest = 32;  // a word that is kept; an id has 20 digits at most
+
 std::uint64_t parse_id(const std::string& word, std::uint64_t line, const std::string& path) {
   std::uint64_t id = 0;
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, id);
-  if (error == std::errc() && stop == end) return id;
+  if (error == std::errc() && stop == end && word.size() < kLongest) return id;
   throw Error(
       ErrorKind::usage,
       fmt::format("line {} of the list has '{}', which is no sample id", line, printable_key(word)),
@@ -37,7 +39,6 @@ class WordReader {
 
   /// False at the end.
   bool next(std::string& word) {
-    constexpr std::size_t kLongest = 32;  // an id has 20 digits at most
     int c = file_.sbumpc();
     for (; c != kEnd && std::isspace(c) != 0; c = file_.sbumpc()) line_ += c == '\n' ? 1 : 0;
     word.clear();
@@ -88,16 +89,20 @@ std::vector<std::uint64_t> read_list_file(const std::string& path) {
                 fmt::format("cannot open the list of samples: {}", std::strerror(error)),
                 remedy_for(error, "check the path"), {.file = path});
   }
-  std::vector<std::uint64_t> ids;
-  WordReader words(file);
   try {
-    for (std::string word; words.next(word);) {
-      if (ids.size() == ids.capacity()) grow(ids, path);
-      ids.push_back(parse_id(word, words.line(), path));
-    }
+    return read_list(file, path);
   } catch (const std::ios_base::failure&) {
     throw Error(ErrorKind::io, "cannot read the list of samples", "check the file system",
                 {.file = path});
+  }
+}
+
+std::vector<std::uint64_t> read_list(std::istream& file, const std::string& path) {
+  std::vector<std::uint64_t> ids;
+  WordReader words(file);
+  for (std::string word; words.next(word);) {
+    if (ids.size() == ids.capacity()) grow(ids, path);
+    ids.push_back(parse_id(word, words.line(), path));
   }
   return ids;
 }

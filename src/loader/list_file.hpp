@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -10,5 +11,7 @@ namespace forebay {
 /// Local. Throws not_found, io, and usage naming the line that is no number. Takes at most four
 /// times the size of the file in memory.
 std::vector<std::uint64_t> read_list_file(const std::string& path);
+/// The same of a file that is open. Throws usage, and what its stream throws.
+std::vector<std::uint64_t> read_list(std::istream& file, const std::string& path);
 
 }  // namespace forebay

@@ -103,6 +103,9 @@ class Order(CommandTest):
                   naming="entry 1")
         self.fail("order", "--samples", 3, "--list", self.write("ids", b"x\n"), code=2,
                   naming="line 1")
+        # A word that is longer than an id is none, not two.
+        self.fail("order", "--samples", 3, "--list", self.write("ids", b"1\n" + 33 * b"0"), code=2,
+                  naming="line 2")
         self.fail("order", self.path("none"), naming="none")
         self.fail("order", "--samples", 1 << 30, "--print", code=2, naming="--print")
 
