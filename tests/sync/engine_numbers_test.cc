@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, Deterministic,
 
 // Neither the strategy nor arrival, fusion or run changes a bit, on any rank.
 TEST_P(Deterministic, ResultsAreTheSameBitByBit) {
-  const auto runs = static_cast<std::uint64_t>(test::random_cases(2));
+  const auto runs = test::random_cases<std::uint64_t>(2);
   for (const auto [ranks, ranks_per_node] : {Layout{4, 0}, Layout{5, 2}}) {
     std::mutex mutex;
     Results expected;

@@ -136,7 +136,7 @@ void run(const Round& round) {
 }
 
 TEST(EngineProperty, RandomRoundsEndWithTheRightSums) {
-  const auto rounds = static_cast<std::uint64_t>(test::random_cases(20));
+  const auto rounds = test::random_cases<std::uint64_t>(20);
   for (std::uint64_t seed = 1; seed <= rounds && !::testing::Test::HasFailure(); ++seed) {
     run(random_round(seed));
   }

@@ -125,7 +125,7 @@ TEST_P(Servers, NobodyRunsFurtherAheadThanAllowed) {
   const int ranks = GetParam().ranks;
   for (const std::uint64_t staleness : {0U, 1U, 2U, 5U}) {
     std::vector<std::atomic<std::uint64_t>> pushed(static_cast<std::size_t>(ranks));
-    const std::uint64_t steps = static_cast<std::uint64_t>(test::random_cases(12));
+    const std::uint64_t steps = test::random_cases<std::uint64_t>(12);
     run([&](const std::shared_ptr<Communicator>& comm) {
       const auto rank = static_cast<std::size_t>(comm->rank());
       std::mt19937 random(static_cast<unsigned>(rank + 100 * staleness));
