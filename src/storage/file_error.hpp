@@ -36,8 +36,11 @@ Error rewritten_error(const std::string& path, const std::string& sign);
 
 // The errors of a read that was given up.
 
-/// How long requests in flight are waited for once a read was stopped, or has waited in vain.
+/// How long requests in flight are waited for once a read was stopped.
 inline constexpr std::chrono::milliseconds kStopGrace{1000};
+/// And once it has waited in vain: what can be cancelled then is cancelled at once, and the rest is
+/// as silent as before.
+inline constexpr std::chrono::milliseconds kCancelGrace{200};
 
 Error no_answer_error(const std::string& path, std::optional<std::uint64_t> offset,
                       std::chrono::milliseconds waited);

@@ -135,7 +135,7 @@ std::vector<std::size_t> ReadCrew::next_finished() {
     const auto deadline = last_answer_ + options_.timeout;
     if (answers_.wait_until(lock, options_.stop, deadline, news)) continue;
     if (last_answer_ + options_.timeout <= Clock::now() && !options_.stop.stop_requested()) {
-      patience_ = std::min(patience_, kStopGrace);
+      patience_ = std::min(patience_, kCancelGrace);
       const FilePlace place = resolve(file_, in_flight_.empty() ? 0 : in_flight_.front().offset);
       throw no_answer_error(place.file->path(), place.offset, options_.timeout);
     }

@@ -200,7 +200,7 @@ void UringBulkReader::collect() {
   if (!answer && options_.stop.stop_requested()) throw stopped_error(file_->path());
   if (!answer) {
     const auto waiting = std::ranges::find(slots_, true, &Slot::busy);
-    patience_ = std::min(patience_, kStopGrace);  // of what follows: the cancelling
+    patience_ = std::min(patience_, kCancelGrace);  // of what follows: the cancelling
     const FilePlace place = resolve(file_, waiting->rest.offset);
     throw no_answer_error(place.file->path(), place.offset, options_.timeout);
   }

@@ -10,6 +10,7 @@ printed before the end must be the beginning of what is right.
 import os
 import sys
 import tempfile
+import unittest
 
 import launch
 
@@ -150,6 +151,22 @@ class Faults(launch.AcceptanceCase):
                                         ranks=ranks, timeout=60)
                     self.assert_given_up(result, os.path.basename(file), ranks=ranks)
                     self.file_system.stop()
+
+    @unittest.skipUnless(h5py, "h5py makes the file")
+    def test_ranks_have_ended_in_time_after_a_read_without_an_answer(self):
+        """Ranks, as the launcher may sleep for 2 s more once one has failed."""
+        dataset = os.path.join(os.path.dirname(self.mount()), "long.h5")
+        with h5py.File(os.path.join(self.backing, "long.h5"), "w") as file:
+            file["x"] = [[number] * 50 for number in range(20000)]
+        self.file_system.command("stall long.h5 4MB 60s")
+        job = launch.Job([launch.COMMAND, "samples", dataset, "--batch", 30, "--order", "shuffled",
+                          "--timeout", "3s"], 2)
+        job.wait_for_ranks(2)
+        launch.wait_until(lambda: not job.ranks(), 3 + 2 + 2 * self.start_seconds, "ranks to end")
+        result = job.wait()
+        self.assertEqual(len(result.error_lines()), 1, result.err[-2000:])
+        self.assertIn("long.h5: offset ", result.error_lines()[0])
+        self.assertIn("no answer from the file system for 3 s", result.error_lines()[0])
 
     def test_verifying_is_given_up_in_the_middle(self):
         for engine in ("mmap", "pread"):

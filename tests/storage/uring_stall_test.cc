@@ -13,6 +13,7 @@
 
 #include "forebay/error.hpp"
 #include "storage/bulk_reader.hpp"
+#include "storage/file_error.hpp"
 #include "storage/uring_bulk_reader.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -90,6 +91,14 @@ TEST_P(StallTest, EndsAtTheTimeout) {
   if (reader_->abandoned()) {
     EXPECT_THROW(reader_->read({}, [](std::size_t) {}), Error);
   }
+}
+
+TEST_P(StallTest, WaitsLittleForWhatCannotBeCancelled) {
+  constexpr auto kTimeout = 1s;  // a short one limits the cancelling too
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(message_of_reading({.depth = 4, .request_bytes = kBytes / 4, .timeout = kTimeout}),
+              HasSubstr("no answer from the file system for 1 s"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kTimeout + kStopGrace);
 }
 
 TEST_P(StallTest, EndsSoonAfterAStop) {
