@@ -567,6 +567,42 @@ class Hdf5Links(Formats):
             self.assertEqual(sum(f"'{name}'" in note and why in note for note in notes), 1, notes)
             self.fail("inspect", path + "#" + name, naming=[f"'{name}' is a link", why])
 
+    def test_soft_links_to_nothing_are_named(self):
+        path = self.path("set/a.h5")
+        with h5py.File(path, "a") as file:
+            file["gone"] = h5py.SoftLink("/nowhere")
+            file["group/gone"] = h5py.SoftLink("none/of it")
+            file["alias"] = h5py.SoftLink("/x")
+        self.check(path, [values((9, 3), "<f4")])
+        self.assertEqual(self.succeed_json("inspect", path)["notes"],
+                         ["left out, as soft links to what is not in this file: gone, group/gone"])
+        self.check(path + "#alias", [values((9, 3), "<f4")])
+        for name, target in (("gone", "/nowhere"), ("gone/y", "/nowhere"),
+                             ("group/gone", "none/of it")):
+            self.fail("inspect", path + "#" + name, naming=[f"no data set '{name}'", f"'{target}'"])
+
+    def test_links_among_data_sets_of_samples_are_named(self):
+        links = {"5": h5py.SoftLink("/nowhere"), "6": h5py.ExternalLink("b.h5", "y"),
+                 "7": h5py.SoftLink("/s1")}
+        with self.new_file("each.h5") as file, self.new_file("groups.h5") as groups:
+            for i in range(30):
+                file[f"s{i}"] = links.get(str(i), np.arange(i + 3))
+                if str(i) in links:
+                    groups[f"s{i}"] = links[str(i)]
+                    continue
+                groups[f"s{i}/image"] = values((4, 5), "<f4")
+                groups[f"s{i}/label"] = i
+        told = "left out, as links are no samples: s5, s7, s6"
+        for name in ("each.h5", "each.h5#s*", "groups.h5", "groups.h5#*/image,*/label"):
+            report = self.succeed_json("inspect", self.path(name))
+            self.assertEqual(report["entries"], 27)
+            self.assertIn(told, report["notes"])
+        with h5py.File(self.path("groups.h5"), "a") as groups:
+            del groups["s9/label"]
+            groups["s9/label"] = h5py.SoftLink("/nowhere")
+        self.fail("inspect", self.path("groups.h5"),
+                  naming=["sample '9' has no 's*/label'", "links are no samples: ", "s9/label"])
+
 
 class Npy(Formats):
     def test_every_type_and_version(self):

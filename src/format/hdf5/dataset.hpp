@@ -59,8 +59,11 @@ std::shared_ptr<const FieldStorage> one_behind_the_other(std::span<const Dataset
 /// Throws corrupt, io.
 std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
                                        hid_t file);
-/// Paths of links to other files, sorted.
-std::vector<std::string> list_external_links(hid_t file);
+/// Links that are no hard ones: to other files, within this one, and those of the latter that lead
+/// to nothing in it.
+enum class LinkKind : std::uint8_t { external, soft, dangling };
+/// Paths of such links, sorted.
+std::vector<std::string> list_links(hid_t file, LinkKind kind);
 
 /// Where an external link leads to.
 struct Elsewhere {
@@ -69,6 +72,8 @@ struct Elsewhere {
 };
 /// Nothing unless `path`, or what it begins with, is such a link.
 std::optional<Elsewhere> external_link(hid_t file, const std::string& path);
+/// What a dangling link names that `path` is, or begins with; nothing where there is none.
+std::optional<std::string> dangling_target(hid_t file, const std::string& path);
 
 /// What one file holds.
 struct FileContent {

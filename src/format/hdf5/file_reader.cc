@@ -38,6 +38,13 @@ Error cannot_open(const Library& library, const DriverState& state, hid_t file,
             fmt::format("data set '{}' cannot be opened: {}", shown_name(path), reason),
             "the file is damaged: restore it from a copy", where};
   }
+  if (const auto target = dangling_target(file, path)) {
+    return {ErrorKind::not_found,
+            fmt::format(
+                "there is no data set '{}': a soft link leads to '{}', which is not in this file",
+                shown_name(path), shown_name(*target)),
+            "name another, or write what the link leads to", where};
+  }
   return {ErrorKind::not_found,
           fmt::format("there is no data set '{}'; it has {}", shown_name(path), some_of(names)),
           "correct the name after the '#'", where};
@@ -92,6 +99,7 @@ class FileReader {
   FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices);
   FileContent read_by_choice(std::span<const FieldChoice> choices);
   bool are_samples(const NamedSamples& found, std::span<const std::string> names);
+  std::string links_left_out() const;
   void require_whole(const NamedSamples& samples) const;
   std::optional<std::uint64_t> rows_of(const std::string& stored);
   [[noreturn]] void refuse_unclear(const NamedSamples& found) const;
@@ -166,10 +174,19 @@ std::optional<std::uint64_t> FileReader::rows_of(const std::string& stored) {
   return shape.empty() ? std::nullopt : std::optional(shape[0]);
 }
 
+/// Of samples that have data sets of their own, in words; empty: there are none.
+std::string FileReader::links_left_out() const {
+  auto links = list_links(main_.opened.get(), LinkKind::soft);
+  std::ranges::copy(list_links(main_.opened.get(), LinkKind::external), std::back_inserter(links));
+  return links.empty() ? std::string() : "left out, as links are no samples: " + some_of(links);
+}
+
 void FileReader::require_whole(const NamedSamples& samples) const {
   if (samples.lacking.empty()) return;
-  throw Error(ErrorKind::corrupt, samples.lacking, "name what all samples have: FILE#*/NAME,*/NAME",
-              {.file = path()});
+  const std::string links = links_left_out();
+  throw Error(ErrorKind::corrupt,
+              links.empty() ? samples.lacking : fmt::format("{} ({})", samples.lacking, links),
+              "name what all samples have: FILE#*/NAME,*/NAME", {.file = path()});
 }
 
 void FileReader::refuse_unclear(const NamedSamples& found) const {
@@ -238,6 +255,7 @@ bool FileReader::are_samples(const NamedSamples& found, std::span<const std::str
 
 FileContent FileReader::read_samples(const NamedSamples& samples,
                                      std::span<const FieldChoice> choices) {
+  if (const std::string links = links_left_out(); !links.empty()) note(links);
   FileContent content{.fields = {}, .keys = samples.keys, .parts = {}};
   bool alike = true;
   for (std::size_t p = 0; p < samples.patterns.size(); ++p) {
@@ -271,7 +289,7 @@ std::vector<FileField> FileReader::read_all(const std::vector<std::string>& name
       single.push_back(name);
     }
   }
-  for (const std::string& name : list_external_links(main_.opened.get())) {
+  for (const std::string& name : list_links(main_.opened.get(), LinkKind::external)) {
     try {
       fields.push_back(read_chosen({.name = {}, .stored = name}));
     } catch (const Error& error) {
@@ -279,6 +297,9 @@ std::vector<FileField> FileReader::read_all(const std::vector<std::string>& name
       note(fmt::format("left out: {}", error.happened()));
     }
   }
+  const auto dangling = list_links(main_.opened.get(), LinkKind::dangling);
+  if (!dangling.empty())
+    note("left out, as soft links to what is not in this file: " + some_of(dangling));
   if (!single.empty()) note("left out, as single values: " + some_of(single));
   return fields;
 }

@@ -1,4 +1,4 @@
-// Which data sets a file lists, and which links to other files.
+// Which data sets a file lists, and which links that lead to no data set of their own.
 #include <algorithm>
 
 #include "format/hdf5/dataset.hpp"
@@ -18,6 +18,34 @@ constexpr auto kNote = [](hid_t, const char* name, const auto* info, void* into)
   }
 };
 
+/// In its own file.
+bool leads_somewhere(hid_t file, const std::string& link) {
+  return H5Oexists_by_name(file, link.c_str(), H5P_DEFAULT) > 0;
+}
+
+struct LinkValue {
+  std::string name;
+  std::vector<char> value;
+};
+
+/// The first on the way of `path` that is `wanted`.
+template <typename Wanted>
+std::optional<LinkValue> first_link(hid_t file, const std::string& path, Wanted&& wanted) {
+  std::size_t end = path.find('/', 1);
+  for (;; end = path.find('/', end + 1)) {
+    LinkValue link{.name = path.substr(0, end), .value = {}};
+    H5L_info_t info{};
+    if (H5Lget_info(file, link.name.c_str(), &info, H5P_DEFAULT) < 0) return {};
+    if (wanted(link.name, info.type)) {
+      link.value.resize(info.u.val_size);
+      const auto got =
+          H5Lget_val(file, link.name.c_str(), link.value.data(), link.value.size(), H5P_DEFAULT);
+      return got < 0 ? std::nullopt : std::optional(std::move(link));
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
@@ -34,32 +62,37 @@ std::vector<std::string> list_datasets(const Library& library, const DriverState
   return names;
 }
 
-std::vector<std::string> list_external_links(hid_t file) {
+std::vector<std::string> list_links(hid_t file, LinkKind kind) {
   std::vector<std::string> names;
+  const H5L_iterate_t external = kNote<H5L_TYPE_EXTERNAL>;
+  const H5L_iterate_t soft = kNote<H5L_TYPE_SOFT>;
   // Where it fails, listing data sets has failed as well.
-  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kNote<H5L_TYPE_EXTERNAL>, &names);
+  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kind == LinkKind::external ? external : soft, &names);
+  if (kind == LinkKind::dangling) {
+    std::erase_if(names, [&](const std::string& name) { return leads_somewhere(file, name); });
+  }
   std::ranges::sort(names);
   return names;
 }
 
 std::optional<Elsewhere> external_link(hid_t file, const std::string& path) {
-  std::size_t end = path.find('/', 1);
-  for (;; end = path.find('/', end + 1)) {
-    const std::string begin = path.substr(0, end);
-    H5L_info_t info{};
-    if (H5Lget_info(file, begin.c_str(), &info, H5P_DEFAULT) < 0) return {};
-    if (info.type == H5L_TYPE_EXTERNAL) {
-      std::vector<char> value(info.u.val_size);
-      const char* name = nullptr;
-      const char* object = nullptr;
-      if (H5Lget_val(file, begin.c_str(), value.data(), value.size(), H5P_DEFAULT) < 0 ||
-          H5Lunpack_elink_val(value.data(), value.size(), nullptr, &name, &object) < 0) {
-        return {};
-      }
-      return Elsewhere{.file = name, .object = object + path.substr(begin.size())};
-    }
-    if (end == std::string::npos) return {};
+  const auto link = first_link(
+      file, path, [](const std::string&, H5L_type_t type) { return type == H5L_TYPE_EXTERNAL; });
+  const char* name = nullptr;
+  const char* object = nullptr;
+  if (!link ||
+      H5Lunpack_elink_val(link->value.data(), link->value.size(), nullptr, &name, &object) < 0) {
+    return {};
   }
+  return Elsewhere{.file = name, .object = object + path.substr(link->name.size())};
+}
+
+std::optional<std::string> dangling_target(hid_t file, const std::string& path) {
+  const auto link = first_link(file, path, [&](const std::string& name, H5L_type_t type) {
+    return type == H5L_TYPE_SOFT && !leads_somewhere(file, name);
+  });
+  if (!link) return {};
+  return std::string(link->value.begin(), std::ranges::find(link->value, '\0'));
 }
 
 }  // namespace forebay::hdf5
