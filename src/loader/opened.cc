@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "comm/node_groups.hpp"
@@ -85,12 +86,10 @@ std::string recognize(const Ranks& ranks, const std::string& path, const LoaderO
   std::string format = options.format;
   collectively(*ranks.world, [&] {
     if (format != "auto" || ranks.world->rank() != 0) return;
-    const auto found = std::make_shared<std::string>();
-    ask_storage(path, options.timeout, "open this",
-                [found, path, how = format_options(options, ReadEngine::pread)] {
-                  *found = recognise_files(path, how);
-                });
-    format = *found;
+    format = ask_storage(path, options.timeout, "open this",
+                         [path, how = format_options(options, ReadEngine::pread)] {
+                           return recognise_files(path, how);
+                         });
   });
   return broadcast_text(*ranks.world, format, 0);
 }
@@ -185,32 +184,28 @@ std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
 
 /// As ask_storage(), for a step in which roots find out together what is on a file system: there
 /// MPI may not grant that to another thread.
-void ask_with_peers(const Team& team, const LoaderOptions& options, const std::string& path,
-                    const char* what, const std::function<void()>& step) {
+template <typename Step>
+auto ask_with_peers(const Team& team, const LoaderOptions& options, const std::string& path,
+                    const char* what, Step step) {
   if (!team.world->concurrent() && !is_foreign(path)) return step();
-  ask_storage(path, options.timeout, what, step);
+  return ask_storage(path, options.timeout, what, std::move(step));
 }
 
 /// On roots. `setup` changes as the system allows.
 OpenedData open_data(const Team& team, const LoaderOptions& options, const std::string& path,
                      const std::string& format, const std::shared_ptr<Peers>& peers,
                      ReadSetup& setup) {
-  // Shared, since a storage that does not answer keeps its thread beyond this function.
-  struct Step {
-    LoaderOptions options;
-    ReadSetup setup;
-    OpenedData opened;
-  };
-  const auto step = std::make_shared<Step>(Step{options, setup, {}});
+  OpenedData opened;
   collectively(*team.world, [&] {
     if (team.root < 0) return;
-    const auto open = [step, path, format, stop = team.end->token(), peers] {
-      step->opened = open_to_read(path, format, step->options, step->setup, stop, *peers);
+    const auto open = [options, setup, path, format, stop = team.end->token(), peers] {
+      ReadSetup chosen = setup;
+      OpenedData data = open_to_read(path, format, options, chosen, stop, *peers);
+      return std::pair(std::move(data), std::move(chosen));
     };
-    ask_with_peers(team, options, path, "open this", open);
-    setup = step->setup;
+    std::tie(opened, setup) = ask_with_peers(team, options, path, "open this", open);
   });
-  return std::move(step->opened);
+  return opened;
 }
 
 /// Collective. MPI's readers take the place of ours; the scan at open uses the independent one.
@@ -248,10 +243,8 @@ void open_mpiio(const Team& team, const LoaderOptions& options, OpenedData& open
 }
 
 DataFacts facts_now(const Source& source, const LoaderOptions& options) {
-  const auto facts = std::make_shared<DataFacts>();
-  ask_storage(source.path, options.timeout, "tell what this is",
-              [data = source.data, facts] { *facts = data->facts(); });
-  return *facts;
+  return ask_storage(source.path, options.timeout, "tell what this is",
+                     [data = source.data] { return data->facts(); });
 }
 
 void share_facts(Communicator& world, DataFacts& facts) {
@@ -330,20 +323,18 @@ Source open_source(const Team& team, const LoaderOptions& options, const std::st
 /// What rank 0 finds, on all ranks.
 FirstValues look_at_first_values(const Team& team, const Source& source,
                                  const LoaderOptions& options) {
-  // Shared, since a storage that does not answer keeps its thread beyond this function.
-  const auto found = std::make_shared<FirstValues>();
+  FirstValues first;
   Communicator& world = *team.world;
   collectively(world, [&] {
     if (world.rank() != 0) return;
     CodecOptions codec = source.data->codec({options.codec, options.schema});
     codec.transform = options.transform;
-    ask_storage(source.path, options.timeout, "read the first sample",
-                [found, codec, data = source.data, entries = source.facts.entries,
-                 may_skip = options.undecodable == Undecodable::skip] {
-                  *found = look_at_values(*data, entries, may_skip, codec);
-                });
+    first = ask_storage(source.path, options.timeout, "read the first sample",
+                        [codec, data = source.data, entries = source.facts.entries,
+                         may_skip = options.undecodable == Undecodable::skip] {
+                          return look_at_values(*data, entries, may_skip, codec);
+                        });
   });
-  FirstValues first = *found;
   first.digest = broadcast_text(world, first.digest, 0);
   TellingSample& telling = first.telling;
   telling.codec = {.codec = broadcast_text(world, telling.codec.codec, 0),

@@ -83,16 +83,15 @@ double expected_bytes(const DataFacts& facts, std::uint64_t samples, bool walks)
 /// What the reader of `window` plans, before it does.
 std::optional<std::uint64_t> planned_bytes(const Opened& opened,
                                            const std::vector<SampleRun>& runs) {
-  const auto bytes = std::make_shared<std::optional<std::uint64_t>>();
-  ask_storage(opened.source.path, opened.options.timeout, "tell where its samples are",
-              [bytes, runs, data = opened.source.data] {
-                try {
-                  *bytes = data->stage_bytes(runs);
-                } catch (const IndexMismatch&) {
-                  // The reader finds out in another way.
-                }
-              });
-  return *bytes;
+  const auto planned = [runs, data = opened.source.data]() -> std::optional<std::uint64_t> {
+    try {
+      return data->stage_bytes(runs);
+    } catch (const IndexMismatch&) {
+      return std::nullopt;  // the reader finds out in another way
+    }
+  };
+  return ask_storage(opened.source.path, opened.options.timeout, "tell where its samples are",
+                     planned);
 }
 
 /// A part of the stage, and of the shared memory that it lies in, for one window of one root.

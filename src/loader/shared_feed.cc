@@ -75,25 +75,26 @@ void look_at_samples(const Opened& opened, bool held, SampleSizes& sizes) {
       std::max(kLookedAt / static_cast<std::uint64_t>(world.size()), kLeastLookedAt);
   const std::uint64_t count = std::min(wanted, from.count);
   if (count == 0) return;
-  // Shared, since a storage that does not answer keeps its thread beyond this function.
-  struct Seen {
+  struct Look {
     std::uint64_t all = 0, largest = 0;
   };
-  const auto look = std::make_shared<Seen>();
-  ask_storage(opened.source.path, opened.options.timeout, "read some samples",
-              [look, from, count, data = opened.source.data] {
-                for (std::uint64_t i = 0; i < count; ++i) {
-                  const std::uint64_t step = i * (from.count - 1) / std::max(count - 1, {1});
-                  data->read_sample(from.first + step, [&look](const Record& record) {
-                    const auto bytes = packed_bytes(record.value.size(), record.key.size());
-                    look->all += bytes;
-                    look->largest = std::max(look->largest, bytes);
-                  });
-                }
-              });
-  sizes.largest = std::max(sizes.largest, look->largest);
+  const auto look_at_some = [from, count, data = opened.source.data] {
+    Look look;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t step = i * (from.count - 1) / std::max(count - 1, {1});
+      data->read_sample(from.first + step, [&look](const Record& record) {
+        const auto bytes = packed_bytes(record.value.size(), record.key.size());
+        look.all += bytes;
+        look.largest = std::max(look.largest, bytes);
+      });
+    }
+    return look;
+  };
+  const Look look =
+      ask_storage(opened.source.path, opened.options.timeout, "read some samples", look_at_some);
+  sizes.largest = std::max(sizes.largest, look.largest);
   // Where the file is far larger than they make believe, large ones were missed.
-  const double seen = static_cast<double>(look->all) / static_cast<double>(count);
+  const double seen = static_cast<double>(look.all) / static_cast<double>(count);
   if (sizes.mean < kMostPadding * seen) sizes.mean = seen;
 }
 

@@ -186,11 +186,8 @@ Samples Samples::open(const std::string& dataset, const LoaderOptions& options, 
   FormatOptions how = format_options(options, options.engine);
   how.keeps = strategy_row(options.strategy).keeps;
   how.hold = hold;
-  // Shared, since a storage that does not answer keeps its thread beyond this function.
-  const auto opened = std::make_shared<std::unique_ptr<DataSet>>();
-  ask_storage(dataset, options.timeout, "open this",
-              [opened, dataset, how] { *opened = open_data_set(dataset, how); });
-  auto data = std::move(*opened);
+  auto data = ask_storage(dataset, options.timeout, "open this",
+                          [dataset, how] { return open_data_set(dataset, how); });
   tell_notes(data->facts());
   CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
   return Samples(std::make_unique<SampleStore>(std::move(data), std::move(codec)));

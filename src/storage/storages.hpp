@@ -7,8 +7,11 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "forebay/storage.hpp"
 
@@ -38,9 +41,21 @@ bool can_map(const std::string& text);
 /// read has had no answer for `timeout`; so `step` has to own all that it uses. Where the data set
 /// is on storage whose code may never return, for which no call of ours tells, `step` as a whole
 /// may take no longer; the error then names the storage, and `what` completes "no answer when it
-/// was to
-/// ...". Throws what `step` throws.
+/// was to ...". Throws what `step` throws.
 void ask_storage(const std::string& path, std::chrono::milliseconds timeout, const char* what,
                  std::function<void()> step);
+
+/// The same for a step that returns something.
+template <typename Step, typename Answer = std::invoke_result_t<Step&>>
+requires(!std::is_void_v<Answer>) Answer
+    ask_storage(const std::string& path, std::chrono::milliseconds timeout, const char* what,
+                Step step) {
+  // Shared, since a storage that does not answer keeps its thread beyond this function.
+  const auto answer = std::make_shared<std::optional<Answer>>();
+  ask_storage(path, timeout, what,
+              std::function<void()>(
+                  [answer, step = std::move(step)]() mutable { answer->emplace(step()); }));
+  return *std::move(*answer);
+}
 
 }  // namespace forebay

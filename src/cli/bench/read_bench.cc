@@ -43,11 +43,8 @@ class ReadBench {
   const ReadBenchOptions& options() const { return results_.options; }
 
   void look_at_data() {
-    // Shared, since a storage that does not answer keeps its thread beyond this function.
-    const auto found = std::make_shared<DataFacts>();
-    ask_storage(options().dataset, options().loader.timeout, "open this",
-                [found, path = options().dataset] { *found = facts_of(path); });
-    results_.data = *found;
+    results_.data = ask_storage(options().dataset, options().loader.timeout, "open this",
+                                [path = options().dataset] { return facts_of(path); });
   }
 
   static DataFacts facts_of(const std::string& path) {
