@@ -271,10 +271,13 @@ class Run:
             return self._require_whole(lines)
         if not self.struck:
             raise Finding(f"failed: {result.err[-2000:]}")
-        if len(errors) != 1 and not (self.fault.silent and not errors):
+        # torchrun connects no ranks: each has its own trouble.
+        one_speaks = self.launcher != "torchrun"
+        if (not errors and not self.fault.silent) or (one_speaks and len(errors) > 1):
             raise Finding(f"{len(errors)} errors are told: {result.err[-3000:]}")
-        if errors and not re.search(self.fault.words or "nothing may fail", errors[0]):
-            raise Finding(f"the error does not name the fault: {errors[0]}")
+        for error in errors:
+            if not re.search(self.fault.words or "nothing may fail", error):
+                raise Finding(f"the error does not name the fault: {error}")
         # Loops in Python say more where the fault meets the interpreter, and torchrun always does.
         is_judged = self.launcher == "command" and self.fault.name not in ("abort", "little memory")
         if is_judged and re.search(_CRASH, result.err):
