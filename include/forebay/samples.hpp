@@ -13,10 +13,12 @@
 //
 // The index of the records is made by the first read, from a sidecar (docs/provenance.md) or else
 // by a look at all leaf pages, and then kept; the latter also in the user's cache, as by Loader.
+// Like opening, it is given up when storage does not answer for option timeout: a thread reads.
+// Those that follow wait for it in the calling thread.
 //
 // Thread-safety: const methods may be called from many threads at once. A child of fork() may use
-// what its parent has opened, provided that no thread was inside of a method meanwhile: there are
-// no threads, locks on files or shared positions.
+// what its parent has opened, provided that no thread was inside of a method meanwhile: there
+// are then no threads, locks on files or shared positions.
 #pragma once
 
 #include <cstddef>
@@ -89,8 +91,8 @@ class Samples {
   void keys(const KeySink& sink) const;
 
  private:
-  explicit Samples(std::unique_ptr<SampleStore> store);
-  std::unique_ptr<SampleStore> store_;
+  explicit Samples(std::shared_ptr<const SampleStore> store);
+  std::shared_ptr<const SampleStore> store_;  ///< also of a first read that storage did not answer
 };
 
 }  // namespace forebay

@@ -147,7 +147,14 @@ void add_samples(nb::module_& module) {
              return std::vector<std::string>(samples.parts().begin(), samples.parts().end());
            })
       .def(
-          "schema", [](const Samples& samples) { return fields_of(samples.schema()); },
+          "schema",
+          [](const Samples& samples) {
+            {
+              const Unlocked unlocked;
+              samples.schema();  // the first call reads
+            }
+            return fields_of(samples.schema());
+          },
           nb::sig("def schema(self) -> list[tuple[str, str, tuple[int, ...]]]"))
       .def(
           "classes", [](const Samples& samples) { return list_of_bytes(samples.classes()); },

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <numeric>
 
@@ -61,8 +63,8 @@ class BytesOnDemand final : public FileBytes {
 /// What stands behind Samples.
 class SampleStore {
  public:
-  SampleStore(std::unique_ptr<DataSet> data, CodecOptions codec)
-      : data_(std::move(data)), codec_options_(std::move(codec)) {
+  SampleStore(std::unique_ptr<DataSet> data, CodecOptions codec, std::chrono::milliseconds timeout)
+      : data_(std::move(data)), codec_options_(std::move(codec)), timeout_(timeout) {
     expect_reads(*data_->whole(), Reads::forward);  // they may be asked for one after the other
     for (const auto& file : data_->files()) maps_.push_back(file->map());
     const bool whole = std::ranges::none_of(maps_, [](const auto& map) { return map.empty(); });
@@ -72,6 +74,10 @@ class SampleStore {
   const DataSet& data() const { return *data_; }
   const DataSetFacts& facts() const { return data_->facts(); }
 
+  /// Comes before the first read of samples, of which `id` is one: it may make the index, of all
+  /// that a data set lists, and is given up where storage does not answer. (A thread for each of
+  /// those that follow would take ten times as long as they do.)
+  static void begin(const std::shared_ptr<const SampleStore>& store, std::uint64_t id);
   /// `ids` exist.
   void read(std::span<const std::uint64_t> ids, const Samples::Sink& sink) const {
     const std::vector<std::size_t> order = in_order(ids);
@@ -104,11 +110,25 @@ class SampleStore {
 
   std::unique_ptr<DataSet> data_;
   CodecOptions codec_options_;
+  std::chrono::milliseconds timeout_;
+  mutable std::atomic<bool> begun_ = false;
   /// Of all files, where samples are used where they are mapped.
   std::vector<std::span<const std::byte>> maps_;
   mutable std::mutex codec_mutex_;
   mutable std::shared_ptr<const Codec> codec_;
 };
+
+void SampleStore::begin(const std::shared_ptr<const SampleStore>& store, std::uint64_t id) {
+  if (store->begun_ || store->facts().entries == 0) return;
+  ask_storage(store->facts().path, store->timeout_, "read the first sample", [store, id] {
+    try {
+      store->read(std::array{id}, [](const SampleView&) {});
+    } catch (const std::exception&) {
+      // The read that comes next says it with its place.
+    }
+  });
+  store->begun_ = true;
+}
 
 /// Each sample once, however often it is asked for.
 void SampleStore::read_some(std::span<const std::uint64_t> ids,
@@ -177,7 +197,7 @@ std::shared_ptr<const Codec> SampleStore::tell_codec() const {
   return find_telling_sample(codec_options_, facts().entries, read_one).make(facts().path);
 }
 
-Samples::Samples(std::unique_ptr<SampleStore> store) : store_(std::move(store)) {}
+Samples::Samples(std::shared_ptr<const SampleStore> store) : store_(std::move(store)) {}
 Samples::Samples(Samples&&) noexcept = default;
 Samples& Samples::operator=(Samples&&) noexcept = default;
 Samples::~Samples() = default;
@@ -190,14 +210,19 @@ Samples Samples::open(const std::string& dataset, const LoaderOptions& options, 
                           [dataset, how] { return open_data_set(dataset, how); });
   tell_notes(data->facts());
   CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
-  return Samples(std::make_unique<SampleStore>(std::move(data), std::move(codec)));
+  return Samples(
+      std::make_shared<const SampleStore>(std::move(data), std::move(codec), options.timeout));
 }
 
 const std::string& Samples::path() const { return store_->facts().path; }
 std::uint64_t Samples::entries() const { return store_->facts().entries; }
 std::span<const std::string> Samples::parts() const { return store_->facts().parts; }
 std::span<const std::string> Samples::classes() const { return store_->facts().labels; }
-const Codec& Samples::codec() const { return store_->codec(); }
+const Codec& Samples::codec() const {
+  SampleStore::begin(store_, 0);
+  return store_->codec();
+}
+
 std::string Samples::fingerprint() const { return store_->facts().fingerprint; }
 std::string Samples::info() const { return store_->data().info(); }
 void Samples::keys(const KeySink& sink) const { store_->data().keys(sink); }
@@ -209,6 +234,7 @@ void Samples::read(std::span<const std::uint64_t> ids, const Sink& sink) const {
                 fmt::format("sample {} is not among the {} samples", id, entries()), {},
                 {.file = path()});
   }
+  if (!ids.empty()) SampleStore::begin(store_, ids.front());
   try {
     store_->read(ids, sink);
   } catch (const Error& error) {

@@ -1,12 +1,17 @@
 // Loaders over plug-ins, memory and MPI-IO, with ranks as threads.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "forebay/samples.hpp"
 #include "forebay/storage.hpp"
+#include "tests/support/error_from.hpp"
+#include "tests/support/stalled_file.hpp"
 #include "tests/support/storage_contract.hpp"
 
 namespace forebay {
@@ -109,6 +114,30 @@ TEST(LoaderStorage, APluginThatHangsWhileRecordsAreLocatedEndsAllRanks) {
     comm->barrier();
   });
   EXPECT_EQ(ended, 4);
+}
+
+// Opening looks at some leaf pages, and the index at all.
+TEST(SamplesOfStorage, OneThatHangsWhileRecordsAreLocatedIsGivenUp) {
+  const test::TemporaryFolder folder;
+  test::LmdbBuilder().in_order(20'000).values(300).build(folder.file("data"));
+  const std::uint64_t size = std::filesystem::file_size(folder.file("data/data.mdb"));
+  add_storage({.scheme = "stalled",
+               .description = "a storage that stalls",
+               .open =
+                   [size](const std::string& name, Engine engine) {
+                     return std::make_shared<test::StalledFile>(open_file(name, engine), size / 3);
+                   },
+               .may_hang = true});
+  const std::string url = "stalled://" + folder.file("data");
+  for (const bool decoded : {true, false}) {
+    const Samples samples = Samples::open(url, LoaderOptions::parse("timeout=0.3s"));
+    const Error error = test::error_from([&] {
+      if (decoded) samples.schema();
+      samples.key(7);
+    });
+    EXPECT_THAT(error.what(), testing::HasSubstr(url + ": a storage that stalls gave no answer for "
+                                                       "0.3 s when it was to read the first"));
+  }
 }
 
 // A load of 10 s: nobody waits for its end when nobody wants it any more.
