@@ -64,6 +64,8 @@ std::vector<std::string> list_datasets(const Library& library, const DriverState
 enum class LinkKind : std::uint8_t { external, soft, dangling };
 /// Paths of such links, sorted.
 std::vector<std::string> list_links(hid_t file, LinkKind kind);
+/// Paths of hard links to data sets and groups that have been met under another name, sorted.
+std::vector<std::string> list_second_names(hid_t file);
 
 /// Where an external link leads to.
 struct Elsewhere {

@@ -176,8 +176,11 @@ std::optional<std::uint64_t> FileReader::rows_of(const std::string& stored) {
 
 /// Of samples that have data sets of their own, in words; empty: there are none.
 std::string FileReader::links_left_out() const {
-  auto links = list_links(main_.opened.get(), LinkKind::soft);
-  std::ranges::copy(list_links(main_.opened.get(), LinkKind::external), std::back_inserter(links));
+  const hid_t file = main_.opened.get();
+  std::vector<std::string> links = list_second_names(file);
+  for (const LinkKind kind : {LinkKind::soft, LinkKind::external}) {
+    std::ranges::copy(list_links(file, kind), std::back_inserter(links));
+  }
   return links.empty() ? std::string() : "left out, as links are no samples: " + some_of(links);
 }
 

@@ -1,5 +1,7 @@
 // Which data sets a file lists, and which links that lead to no data set of their own.
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "format/hdf5/dataset.hpp"
 
@@ -12,6 +14,24 @@ template <auto kWanted>
 constexpr auto kNote = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
   try {
     if (info->type == kWanted) static_cast<std::vector<std::string>*>(into)->push_back(name);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;
+  }
+};
+
+/// By what identifies an object in the file.
+struct HardLinks {
+  std::set<std::vector<std::byte>> seen;
+  std::vector<std::string> again;
+};
+
+constexpr auto kNoteAgain = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
+  try {
+    if (info->type != H5L_TYPE_HARD) return 0;
+    auto& links = *static_cast<HardLinks*>(into);
+    const auto id = std::as_bytes(std::span(&info->u, 1));
+    if (!links.seen.emplace(id.begin(), id.end()).second) links.again.push_back(name);
     return 0;
   } catch (const std::exception&) {
     return -1;
@@ -73,6 +93,13 @@ std::vector<std::string> list_links(hid_t file, LinkKind kind) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+std::vector<std::string> list_second_names(hid_t file) {
+  HardLinks links;
+  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kNoteAgain, &links);
+  std::ranges::sort(links.again);
+  return std::move(links.again);
 }
 
 std::optional<Elsewhere> external_link(hid_t file, const std::string& path) {
