@@ -149,6 +149,8 @@ class Run:
             for at, _, names in os.walk(self.dataset.folder)
             for name in names
         )
+        if "--direct-io" in self.fault.pfs:  # every rank asks for all of it, and again
+            size *= 4 * max(self.ranks, 1)
         self.file_system = nodes.FileSystem(
             PFS,
             self.dataset.folder,
