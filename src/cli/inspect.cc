@@ -85,7 +85,7 @@ Json complete(Json pages, const Opened& opened, const Fields& fields) {
     pages["convention"] = convention_json(Json::parse(opened.data->info()));
   }
   if (!fields.problem.empty()) pages["fields_problem"] = fields.problem;
-  add_turned(fields, pages);
+  add_images(fields, pages);
   const std::vector<std::string>& classes = opened.data->facts().labels;
   if (!classes.empty()) pages["classes"] = classes;
   return pages;
@@ -113,7 +113,7 @@ void print_records(const Json& pages, const Opened& opened, const Fields& fields
   print_row("samples", opened.problem.empty() ? samples_text(pages["samples"], pages["convention"])
                                               : "not known: " + opened.problem);
   print_row("fields", describe(fields));
-  print_turned(fields);
+  print_images(fields);
   print_classes(*opened.data);
   print_row("records a leaf", fmt::format("{:.1f}", pages["records_per_leaf"].get<double>()));
   print_row("amplification", fmt::format("{:.2f} bytes read for each byte of value",
@@ -197,14 +197,14 @@ void inspect_databases(const DatasetOptions& options, const DataSet& data, Json 
   const Fields fields = fields_of(data, options.codec);
   if (options.json) {
     info["fields"] = describe(fields);
-    add_turned(fields, info);
+    add_images(fields, info);
     if (info.contains("labels")) info["classes"] = info["labels"];
     return print_json(info);
   }
   fmt::print("{}\n", options.path);
   print_row("samples", samples_text(info["entries"], convention_json(info)));
   print_row("fields", describe(fields));
-  print_turned(fields);
+  print_images(fields);
   print_classes(data);
   print_databases(info);
 }

@@ -87,7 +87,7 @@ Json to_json(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   json["files"] = files;
   json["file_bytes"] = data.stored_bytes();
   json["fingerprint"] = facts.fingerprint;
-  add_turned(decoded, json);
+  add_images(decoded, json);
   if (!facts.labels.empty()) json["classes"] = facts.labels;
   if (!facts.notes.empty()) json["notes"] = facts.notes;
   json["group"] = {{"samples", cost.samples},
@@ -125,7 +125,7 @@ void print_facts(const DataSet& data, const Fields& decoded, const ReadCost& cos
                                    human_count(cost.samples), human_count(cost.requests),
                                    human_bytes(cost.bytes_read), human_bytes(cost.bytes_used),
                                    human_count(cost.decode_units)));
-  print_turned(decoded);
+  print_images(decoded);
   for (const std::string& note : facts.notes) print_row("note", note);
 }
 
@@ -157,14 +157,19 @@ void dump(const DataSet& data, Engine engine, const InspectSamplesOptions& optio
 }
 
 /// Of the first samples.
-void count_turned(const DataSet& data, const Codec& codec, Fields& fields) {
+void look_at_images(const DataSet& data, const Codec& codec, Fields& fields) {
   constexpr std::uint64_t kMost = 64;
   for (std::uint64_t id = 0; id < std::min(kMost, data.facts().entries); ++id) {
     try {
       data.read_one(id, [&](const Record& record) {
         const auto turns = turns_image(codec, record.value);
-        fields.with_images += turns ? 1U : 0U;
-        fields.turned += turns.value_or(false) ? 1U : 0U;
+        if (!turns) return;
+        ++fields.with_images;
+        fields.turned += *turns ? 1U : 0U;
+        const std::string other = other_kind(codec, record.value);
+        if (!other.empty() && fields.other_kind++ == 0) {
+          fields.first_other = fmt::format("sample {}: {}", id, other);
+        }
       });
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::changed) throw;  // else verify tells what is damaged
@@ -181,7 +186,7 @@ Fields fields_of(const DataSet& data, const CodecOptions& options) {
     const TellingSample telling = find_telling_sample(how, data.facts().entries, read);
     const auto codec = telling.make(data.facts().path);
     Fields fields{.codec = std::string(codec->name()), .schema = codec->schema(), .problem = {}};
-    if (turns_image(*codec, bytes_of(telling.value))) count_turned(data, *codec, fields);
+    if (turns_image(*codec, bytes_of(telling.value))) look_at_images(data, *codec, fields);
     return fields;
   } catch (const Error& error) {
     // A wrong request is the caller's; values that nobody can decode are something to report.
@@ -207,13 +212,23 @@ std::string turned_text(std::uint64_t turned, std::uint64_t with_images) {
       human_count(turned), human_count(with_images));
 }
 
-void print_turned(const Fields& fields) {
+void print_images(const Fields& fields) {
   if (fields.turned > 0) print_row("note", turned_text(fields.turned, fields.with_images));
+  if (fields.other_kind == 0) return;
+  print_row("note", fmt::format("{} of {} samples with images that were looked at {} another depth "
+                                "or other channels, and will not decode: {}",
+                                human_count(fields.other_kind), human_count(fields.with_images),
+                                fields.other_kind == 1 ? "has" : "have", fields.first_other));
 }
 
-void add_turned(const Fields& fields, nlohmann::ordered_json& json) {
-  if (fields.turned == 0) return;
-  json["turned"] = {{"samples", fields.turned}, {"of", fields.with_images}};
+void add_images(const Fields& fields, nlohmann::ordered_json& json) {
+  if (fields.turned > 0) {
+    json["turned"] = {{"samples", fields.turned}, {"of", fields.with_images}};
+  }
+  if (fields.other_kind > 0) {
+    json["other_kind"] = {
+        {"samples", fields.other_kind}, {"of", fields.with_images}, {"first", fields.first_other}};
+  }
 }
 
 std::string classes_text(std::span<const std::string> names) {

@@ -19,6 +19,8 @@ struct Fields {
   std::string problem;
   std::uint64_t with_images = 0;  ///< of a few samples that were looked at
   std::uint64_t turned = 0;       ///< of these, by their EXIF orientation
+  std::uint64_t other_kind = 0;   ///< of these, with images of another depth or other channels
+  std::string first_other = {};   ///< what the first of those is
 };
 
 /// As the first samples tell. Throws usage.
@@ -28,9 +30,10 @@ std::string describe(const Fields& fields);
 
 /// That so many of `with_images` samples are turned when they are decoded, and how not to.
 std::string turned_text(std::uint64_t turned, std::uint64_t with_images);
-/// Where there are any.
-void print_turned(const Fields& fields);
-void add_turned(const Fields& fields, nlohmann::ordered_json& json);
+/// What was seen of images, where there is something to tell: those that are turned, and those of
+/// another kind.
+void print_images(const Fields& fields);
+void add_images(const Fields& fields, nlohmann::ordered_json& json);
 
 /// "3: cat, dog, emu": how many, and the first names.
 std::string classes_text(std::span<const std::string> names);

@@ -76,6 +76,7 @@ nlohmann::ordered_json to_json(const pack::Summary& summary) {
           {"file_bytes", summary.file_bytes},
           {"classes", summary.classes},
           {"left_out", left_out},
+          {"notes", summary.notes},
           {"skipped", skipped},
           {"sidecar", summary.sidecar},
           {"seconds", summary.seconds}};
@@ -84,6 +85,7 @@ nlohmann::ordered_json to_json(const pack::Summary& summary) {
 /// What the source holds and the data set does not.
 void print_others(const pack::Summary& summary) {
   if (const std::string text = summary.left_out.text(); !text.empty()) fmt::print("{}\n", text);
+  for (const std::string& note : summary.notes) fmt::print("note: {}\n", note);
   if (summary.skipped.empty()) return;
   fmt::print("{} skipped, as {} cannot be packed:\n", human_count(summary.skipped.size()),
              summary.skipped.size() == 1 ? "it" : "they");

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::string_view kEnd = ".classes";
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+constexpr const char* kOneALine =
+    "write the name of one class a line, the first is that of number 0";
 
 constexpr std::pair<char, char> kEscapes[] = {{'\n', 'n'}, {'\r', 'r'}, {'\\', '\\'}};
 
@@ -35,7 +37,7 @@ std::string unescaped(std::string_view line) {
 }
 
 ClassNames read_names(const std::string& path) {
-  const std::vector<std::byte> bytes = read_small_file(path, kMostBytes);
+  const std::vector<std::byte> bytes = read_small_file(path, kMostBytes, kOneALine);
   return parse_class_names({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
@@ -92,8 +94,7 @@ ClassNames parse_class_names(std::string_view text, const std::string& path) {
                 names.back().empty() ? fmt::format("line {} names no class", names.size())
                                      : fmt::format("line {} names class '{}' once more",
                                                    names.size(), shown_name(names.back())),
-                "write the name of one class a line, the first is that of number 0",
-                {.file = path});
+                kOneALine, {.file = path});
   }
   return names;
 }

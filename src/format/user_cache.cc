@@ -129,12 +129,14 @@ std::optional<std::string> user_cache_path(const std::string& identity) {
   return (folder / (hash_text(identity) + ".forebay")).string();
 }
 
-std::vector<std::byte> read_small_file(const std::string& path, std::uint64_t most_bytes) {
+std::vector<std::byte> read_small_file(const std::string& path, std::uint64_t most_bytes,
+                                       const std::string& remedy) {
   const Descriptor file = open_trusted(path);
   const auto size = static_cast<std::uint64_t>(status_of(file.get(), path).st_size);
   if (size > most_bytes) {
-    throw Error(ErrorKind::corrupt, fmt::format("{} bytes are too many for a sidecar", size),
-                "make it anew with 'forebay provenance'", {.file = path});
+    throw Error(ErrorKind::corrupt,
+                fmt::format("{} bytes are more than the {} that such a file has", size, most_bytes),
+                remedy, {.file = path});
   }
   std::vector<std::byte> bytes(size);
   const ReadResult read = read_fully(0, bytes, [&](std::byte* to, std::size_t count, auto at) {

@@ -23,7 +23,10 @@ std::optional<std::string> user_cache_path(const std::string& identity);
 
 /// All of a file, which where others may write to its directory is no link, and of this user, root
 /// or the directory's owner. Throws not_found, io; corrupt when it has more than `most_bytes`.
-std::vector<std::byte> read_small_file(const std::string& path, std::uint64_t most_bytes);
+/// `remedy` says what to do then.
+std::vector<std::byte> read_small_file(
+    const std::string& path, std::uint64_t most_bytes,
+    const std::string& remedy = "make it anew with 'forebay provenance'");
 
 /// Makes the file appear whole or not at all, and its folder first. Several processes may write one
 /// path: the last one wins. Throws io naming the folder.

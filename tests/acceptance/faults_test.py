@@ -178,6 +178,21 @@ class Faults(launch.AcceptanceCase):
                 self.assert_given_up(result, "data.mdb", ranks=0)
                 self.file_system.stop()
 
+    def test_packing_ends_where_a_read_fails(self):
+        # A device that answers EIO says nothing of the file.
+        folder = os.path.join(self.backing, "images", "a")
+        os.makedirs(folder)
+        for number in range(3):
+            with open(os.path.join(folder, f"{number}.pgm"), "wb") as file:
+                file.write(b"BM no image at all")
+        images = os.path.join(os.path.dirname(self.mount()), "images")
+        self.file_system.command("fail images/a/1.pgm 0")
+        result = launch.run("pack", images, os.path.join(self.scratch, "packed"), "--from",
+                            "folder", "--on-error", "skip")
+        self.assertEqual(result.code, 1, result.err)
+        line, = result.error_lines()
+        self.assertIn("images/a/1.pgm: offset 0: the read failed", line)
+
     def test_short_answers_are_read_on(self):
         dataset = self.mount("--direct-io", "--short-reads")
         for strategy, engine in (("lmm", "pread"), ("lmm-dio-prov-coal", "pread"),

@@ -143,6 +143,14 @@ class LeftOut(FolderTest):
         self.assertEqual(self.packed(), [("cat/1.png", 0, 1), ("cat/2.png", 0, 2), ("far/2.png", 1, 2)])
         self.assertIn("1 hidden", text)
 
+    def test_a_class_without_samples_is_told(self):
+        self.make()
+        self.write("in/none/notes.txt", b"no image")
+        note = "class 'none' has a number and no samples"
+        self.assertIn(f"note: {note}", self.succeed(*self.arguments()))
+        summary = self.succeed_json(*self.arguments("--force"))
+        self.assertEqual((summary["notes"], summary["classes"]), ([note], ["cat", "far", "none"]))
+
     def test_links_that_lead_back_are_noticed(self):
         self.make()
         os.mkfifo(self.path("in/cat/pipe.png"))
@@ -165,6 +173,24 @@ class LeftOut(FolderTest):
         self.assertEqual((inspected["classes"], inspected["entries"]), (["cat", "far"], 3))
         result = self.run_command("samples", self.path("in"), "--batch", "1", "--epochs", "1")
         self.assertEqual(result.stderr.count(line), 1, result.stderr)
+
+
+class Order(FolderTest):
+    NAMES = ("c/2.png", "c/10.png", "c/sub/1.png", "c/sub-1/1.png", "c/sub/deep/1.png", "c/sub.x/1.png",
+             "c/S/1.png", "c/a b.png", "c-1/1.png", "C/1.png", "c.d/1.png")
+
+    def test_it_is_imagefolders_also_in_folders_of_a_class(self):
+        for number, name in enumerate(self.NAMES):
+            self.image("in/" + name, number)
+        expected = []
+        for name, label in numbers(self.path("in")).items():
+            for folder, _, files in sorted(os.walk(self.path("in", name), followlinks=True)):
+                expected += [(os.path.relpath(os.path.join(folder, file), self.path("in")), label)
+                             for file in sorted(files)]
+        self.succeed(*self.arguments())
+        self.assertEqual([(path, label) for path, label, _ in self.packed()], expected)
+        self.assertIn("none of 11 samples differ",
+                      self.succeed("verify", self.path("out"), "--against", self.path("in")))
 
 
 class Many(FolderTest):
@@ -201,6 +227,32 @@ class BadFiles(FolderTest):
             self.write(f"in/b/{number:03}.png", png(3, 4, 4, bytes(48)))
         line = self.fail(*self.arguments("--force"), naming=["100 of 101 files", "not looked at"])
         self.assertEqual(line.count(".png"), 100)
+
+    def test_where_a_read_fails_it_ends(self):
+        refused = "/sys/class/net/lo/duplex"  # a file to stat(2), of which no byte can be read
+        if not os.path.isfile(refused):
+            self.skipTest(f"there is no {refused}")
+        for number, name in enumerate(("a/0.png", "a/1.png", "a/3.png")):
+            self.image("in/" + name, number)
+        os.symlink(refused, self.path("in/a/2.png"))
+        for options in ("--on-error", "skip"), ():
+            line = self.fail(*self.arguments("--force", *options),
+                             naming=["in/a/2.png", "offset 0", "the read failed", "--resume"])
+            self.assertNotIn("permissions", line)
+            self.assertEqual(len(records(self.path("out.partial"))), 2)
+        os.unlink(self.path("in/a/2.png"))
+        self.image("in/a/2.png", 9)
+        self.assertEqual(self.succeed_json(*self.arguments("--resume"))["resumed_from"], 2)
+        self.assertEqual([pixel for *_, pixel in self.packed()], [0, 1, 9, 2])
+
+    def test_nothing_packed_leaves_nothing(self):
+        self.write("in/a/0.png", b"no image")
+        self.fail(*self.arguments(), naming="a/0.png")
+        self.assertFalse(os.path.exists(self.path("out.partial")))
+        self.image("in/a/0.png")
+        for options in ("--resume",), ("--force",), ():
+            with self.subTest(options=options):
+                self.succeed(*self.arguments(*options, out="out" + "".join(options)))
 
     def test_packing_goes_on_after_they_were_mended_or_removed(self):
         self.make()

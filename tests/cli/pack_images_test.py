@@ -1,6 +1,7 @@
 """forebay pack of image files that say more than their pixels: stored is what they mean."""
 
 import io
+import os
 import struct
 import tarfile
 import unittest
@@ -38,6 +39,16 @@ MASK = png_of(4, 1, 2, 3, b"\x1b", chunk(b"PLTE", bytes([0, 0, 0, 9, 0, 0, 0, 9,
 DEPTH = png_of(2, 1, 16, 0, bytes([2, 0, 3, 4]))
 CLEAR = png_of(2, 1, 8, 6, bytes([1, 2, 3, 0, 4, 5, 6, 200]))
 BITS = png_of(4, 2, 1, 0, b"\xa0\x70")
+WHOLE = png_of(4, 2, 8, 0, bytes([255, 0, 255, 0, 0, 255, 255, 255]))  # the same in eight bits
+YES = bytes([1, 0, 1, 0, 0, 1, 1, 1])
+
+
+def bits_bmp():
+    """What BITS shows, black and white by a palette."""
+    rows = bytes([0x70, 0, 0, 0, 0xa0, 0, 0, 0])
+    return (b"BM" + struct.pack("<IHHI", 62 + len(rows), 0, 0, 62) +
+            struct.pack("<IiiHHIIiiII", 40, 4, 2, 1, 1, 0, 0, 0, 0, 2, 0) +
+            bytes([0, 0, 0, 0, 255, 255, 255, 0]) + rows)
 
 
 class PackedImages(CommandTest):
@@ -109,6 +120,94 @@ class PackedImages(CommandTest):
         self.refuse(BITS, "--shape", "1x8x8", naming=["x.png", "image:gray"])
         [value] = self.pack("--codec", "image:gray", "--shape", "1x1x1")
         self.assertEqual(datum(value)[4], bytes([160]))  # 5 of 8 are white
+
+    def test_single_bits_among_bytes_are_refused_until_it_is_said(self):
+        kind = {BITS: "1-bit 1x2x4", WHOLE: "1x2x4"}
+        for first, second in (BITS, WHOLE), (WHOLE, BITS):
+            self.write("in/c/0.png", first)
+            self.write("in/c/1.png", second)
+            named = ["1.png", f"{kind[second]} but", f"{kind[first]};", ":gray", ":palette=index"]
+            for options in (), ("--encode", "png"), ("--shape", "1x2x4"):
+                self.fail("pack", self.path("in"), self.path("no"), "--from", "folder", "--force",
+                          *options, naming=named)
+            result = self.run_command("verify", self.path("in"))
+            self.assertEqual(result.returncode, 1)
+            for word in ("sample 1", *named[1:]):
+                self.assertIn(word, result.stdout)
+            inspected = self.succeed_json("inspect", self.path("in"))
+            self.assertEqual((inspected["other_kind"]["samples"], inspected["other_kind"]["of"]),
+                             (1, 2))
+            self.assertIn("1 of 2 samples with images that were looked at has another depth",
+                          self.succeed("inspect", self.path("in")))
+        # The remedies, as they are printed.
+        self.succeed("pack", self.path("in"), self.path("no"), "--from", "folder", "--codec",
+                     "image:gray", "--force")
+        white = bytes(255 * one for one in YES)
+        self.assertEqual([datum(value)[4] for value in self.pack("--codec", "image:gray")],
+                         [white, white])
+        self.assertEqual([datum(value)[4] for value in self.pack("--codec", "image:palette=index")],
+                         [white, YES])
+        for codec in "auto:gray", "auto:palette=index", "image:gray":
+            self.assertIn("sound", self.succeed("verify", self.path("in"), "--codec", codec))
+
+    def test_single_bits_stay_single_bits(self):
+        self.write("in/c/y.bmp", bits_bmp())
+        for encode in "raw", "png":
+            values = self.pack("--encode", encode, x=BITS)
+            self.succeed("verify", self.path("out"), "--against", self.path("in"))
+        self.assertEqual([datum(value)[4][24] for value in values], [1, 1])  # IHDR's depth
+
+    def test_a_mixture_of_depths_is_refused_with_a_shape_as_without(self):
+        self.write("in/c/0.png", png(1, 1, 4, b"abcd"))
+        self.write("in/c/1.png", DEPTH)
+        for options in (), ("--shape", "1x1x4"):
+            self.fail("pack", self.path("in"), self.path("no"), "--from", "folder", "--force",
+                      "--encode", "png", *options, naming=["1.png", "u16 1x1x2", "1x1x4;", "one depth"])
+        self.fail("verify", self.path("in"))
+
+    def test_all_that_an_encoding_loses_are_named_in_one_go(self):
+        names = [f"{number}.png" for number in range(3)]
+        for content, encode, remedy in ((CLEAR, "jpeg", "image:rgb"), (DEPTH, "raw", "--encode png")):
+            for name in names:
+                self.write("in/c/" + name, content)
+            self.fail("pack", self.path("in"), self.path("no"), "--from", "folder", "--encode",
+                      encode, code=2, naming=["3 of 3 files", *names, remedy])
+            self.assertFalse(os.path.exists(self.path("no.partial")), "nothing was packed")
+        self.succeed("pack", self.path("in"), self.path("no"), "--from", "folder", "--encode", "png")
+
+    def test_what_mends_other_channels_is_said(self):
+        self.write("in/c/0.png", png(3, 1, 2, b"abcdef"))
+        self.write("in/c/1.png", CLEAR)
+        self.fail("pack", self.path("in"), self.path("no"), "--from", "folder",
+                  naming=["4x1x2", "--codec image:rgb, and start anew with --force",
+                          "--resume --on-error skip"])
+        summary = self.succeed_json("pack", self.path("in"), self.path("no"), "--from", "folder",
+                                    "--resume", "--on-error", "skip")
+        self.assertEqual((summary["resumed_from"], summary["records"]), (1, 1))
+        self.assertEqual(len(self.pack("--codec", "image:rgb")), 2)
+        self.write("in/c/0.png", png(3, 2, 2, b"abcdefghijkl"))
+        self.fail("pack", self.path("in"), self.path("other"), "--from", "folder",
+                  naming=["4x1x2", "--codec image:rgb, and", "--shape CxHxW"])
+        self.assertEqual(len(self.pack("--codec", "image:rgb", "--shape", "3x2x2")), 2)
+
+    @unittest.skipUnless(Image, "needs Pillow")
+    def test_numbers_that_no_encoding_has_are_read_where_they_lie(self):
+        os.makedirs(self.path("in/c"))
+        for mode in "F", "I":
+            Image.new(mode, (3, 2), 7).save(self.path("in/c/x.tif"))
+            if "does not read TIFF" in self.run_command("verify", self.path("in")).stdout:
+                self.skipTest("built without libtiff")
+            for encode in "raw", "png", "jpeg":
+                line = self.fail("pack", self.path("in"), self.path("no"), "--from", "folder",
+                                 "--encode", encode, code=2, naming="where they lie")
+                self.assertNotIn("--encode png", line)
+            self.succeed("verify", self.path("in"))
+
+    def test_a_file_that_is_no_image_is_to_be_mended(self):
+        self.write("in/c/0.png", b"no image")
+        line = self.fail("pack", self.path("in"), self.path("no"), "--from", "folder",
+                         naming=["0.png", "mend or remove it", "--on-error skip"])
+        self.assertNotIn("how the data set was packed", line)
 
     def test_other_kinds_of_images_are_packed(self):
         rows = bytes([3, 2, 1, 6, 5, 4, 0, 0])

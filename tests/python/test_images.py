@@ -216,6 +216,57 @@ def test_transparency_among_opaque_images_is_refused_until_it_is_said(tmp_path):
     np.testing.assert_array_equal(plain(said[1]["image"]), noise(5, 7, 4)[..., :3])
 
 
+def bits_and_bytes(folder):
+    """One mask, of one bit and of eight; what is white in it."""
+    white = np.random.default_rng(8).integers(0, 2, (6, 12)).astype(bool)
+    image = Image.fromarray(white * np.uint8(255))
+    (folder / "0.png").write_bytes(written(image.convert("1"), "PNG"))
+    (folder / "1.png").write_bytes(written(image, "PNG"))
+    return white
+
+
+def to_tensor(path):
+    """torchvision's ToTensor: what has mode 1 becomes 0 and 255 first; then bytes are divided."""
+    with Image.open(path) as image:
+        pixels = np.asarray(image)
+        pixels = pixels * np.uint8(255) if image.mode == "1" else pixels
+        return pixels.astype(np.float32) / np.float32(255)
+
+
+@pytest.mark.parametrize("steps", ["to-float", "crop=4x4,to-float", "gray,to-float"])
+def test_to_float_is_torchvisions_for_single_bits_too(tmp_path, steps):
+    white = bits_and_bytes(tmp_path)
+    options = {"batch_size": 2, "order": "sequential", "epochs": 1}
+    (batch,) = forebay.Loader(tmp_path, transform=steps, **options)
+    for number in range(2):
+        expected = to_tensor(tmp_path / f"{number}.png")
+        expected = expected[1:5, 4:8] if "crop" in steps else expected
+        np.testing.assert_array_equal(plain(batch["image"][number]), expected)
+    assert set(np.unique(white)) == {False, True}
+
+
+@pytest.mark.parametrize("steps", [None, "flip=0", "cast=f32"])
+def test_single_bits_among_bytes_are_refused_until_it_is_said(tmp_path, steps):
+    white = bits_and_bytes(tmp_path)
+    options = {"batch_size": 2, "order": "sequential", "epochs": 1, "transform": steps}
+    with pytest.raises(forebay.Error, match=r"1x6x12 but.*1-bit 1x6x12.*auto:gray.*palette=index"):
+        list(forebay.Loader(tmp_path, **options))
+    (batch,) = forebay.Loader(tmp_path, codec="auto:gray", **options)
+    np.testing.assert_array_equal(batch["image"][:, 0], [white * np.uint8(255)] * 2)
+    (batch,) = forebay.Loader(tmp_path, codec="auto:palette=index", **options)
+    np.testing.assert_array_equal(batch["image"][:, 0], [white, white * np.uint8(255)])
+
+
+def test_what_is_said_of_images_leaves_labels_alone(tmp_path):
+    for name in ["cat", "dog"]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.png").write_bytes(written(Image.fromarray(noise(5, 7)), "PNG"))
+    for codec, channels in [("image", 1), ("image:rgb", 3), ("auto:rgb", 3)]:
+        ds = forebay.Dataset(tmp_path, codec=codec)
+        assert [int(ds[i]["label"]) for i in range(2)] == [0, 1]
+        assert ds[0]["image"].shape == (channels, 5, 7)
+
+
 def test_inks_become_colors(files):
     inks = smooth(40, 56, channels=4)
     content = written(Image.fromarray(inks, "CMYK"), "JPEG", quality=95)

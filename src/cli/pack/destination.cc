@@ -259,6 +259,14 @@ PackedFiles Destination::packed_files() const {
   return files;
 }
 
+void Destination::discard() const {
+  try {
+    remove_own_directory(partial_);
+  } catch (const std::exception&) {
+    // The error that is on its way says more.
+  }
+}
+
 void Destination::complete() {
   try {
     if (force_ && fs::exists(path_)) remove_own_directory(path_);

@@ -49,6 +49,9 @@ class Destination : private NonCopyable {
   /// What was kept last; nothing where that cannot be read.
   PackedFiles packed_files() const;
 
+  /// Removes what waits for a later run, as far as it can be.
+  void discard() const;
+
   /// Gives the finished database its name. The database must be closed. Throws io.
   void complete();
 

@@ -76,22 +76,23 @@ class FolderSource final : public Source {
     folder::Tree tree = find_classes(options);
     classes_ = options.classes.empty() ? tree.class_names() : class_names_of(options.classes);
     const std::vector<std::int32_t> numbers = numbers_of(tree, classes_, options);
+    left_out_ = tree.left_out;
+    notes_ = tree.notes_of_classes();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      std::vector<std::string>& files = tree.classes[i].files;
-      std::ranges::sort(files);
-      for (std::string& file : files) files_.push_back({std::move(file), numbers[i]});
+      for (std::string& file : tree.classes[i].files)
+        files_.push_back({std::move(file), numbers[i]});
     }
     if (options.shuffle) {
       shuffle(files_, options.seed);
       order_ = fmt::format(",seed={}", options.seed);
     }
-    left_out_ = std::move(tree.left_out);
   }
 
   std::uint64_t count() const override { return files_.size(); }
   ClassNames classes() const override { return classes_; }
   bool has_files() const override { return true; }
   folder::LeftOut left_out() const override { return left_out_; }
+  std::vector<std::string> notes() const override { return notes_; }
 
   std::string fingerprint() const override {
     return fmt::format("folder:{}{},classes={:016x},{}", fs::absolute(root_).string(), order_,
@@ -106,19 +107,34 @@ class FolderSource final : public Source {
     const ImageFile& file = files_[index];
     const std::string path = (root_ / file.path).string();
     try {
-      return encoder_.encode_file(read_file(path, kMaxImageBytes), file.label);
+      return encode(read_file(path, kMaxImageBytes), file.label);
     } catch (const Error& error) {
       throw error.within(at_file(path));
     }
   }
 
  private:
+  std::string encode(const std::vector<std::byte>& file, std::int32_t label) {
+    try {
+      return encoder_.encode_file(file, label);
+    } catch (const Error& error) {
+      // What is said of values that somebody packed is none of what can be done here.
+      if (error.kind() == ErrorKind::unsupported) throw not_packed(error, "convert it to PNG");
+      if (image_format(file) == ImageFormat::none) throw not_packed(error, "mend or remove it");
+      throw;
+    }
+  }
+  static Error not_packed(const Error& error, const char* remedy) {
+    return Error(error.kind(), error.happened(), remedy);
+  }
+
   ImageEncoder encoder_;
   fs::path root_;
   std::vector<ImageFile> files_;
   ClassNames classes_;
   std::string order_;
   folder::LeftOut left_out_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,9 @@
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "program/output.hpp"
+#include "storage/file_error.hpp"
+#include "storage/pread_file.hpp"
+#include "storage/read_fully.hpp"
 
 namespace forebay::pack {
 namespace {
@@ -62,9 +66,11 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) {
     const auto wanted = static_cast<unsigned>(std::min<std::size_t>(out.size(), INT_MAX));
     const int got = gzread(file_, out.data(), wanted);
     if (got <= 0) {
+      const int failed = errno;
       int code = Z_OK;
       const char* reason = gzerror(file_, &code);
-      throw Error(code == Z_ERRNO ? ErrorKind::io : ErrorKind::corrupt,
+      if (code == Z_ERRNO) throw read_error(path_, offset, failed);
+      throw Error(ErrorKind::corrupt,
                   code == Z_OK ? fmt::format("the file ends {} bytes too early", out.size())
                                : fmt::format("the file does not unpack: {}", reason),
                   "the file is damaged or was cut: fetch it again", at_file(path_, offset));
@@ -94,13 +100,15 @@ std::vector<std::byte> read_file(const std::string& path, std::uint64_t limit) {
                 "remove the file from the source", at_file(path));
   }
   std::vector<std::byte> bytes(size);
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw system_error(path, "open", errno);
-  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file);
-  const int code = errno;
-  std::fclose(file);
-  if (got != bytes.size()) throw system_error(path, "read", code);
-  return bytes;
+  const FileDescriptor file(path);
+  const ReadResult result = read_fully(0, bytes, [&](std::byte* to, std::size_t count, auto at) {
+    return ::pread(file.get(), to, count, static_cast<off_t>(at));
+  });
+  if (result.error != 0) throw read_error(path, result.filled, result.error);
+  if (result.filled == size) return bytes;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("it had {} bytes, and {} could be read", size, result.filled),
+              "repeat it once nothing writes to the file", at_file(path));
 }
 
 std::uint64_t file_size(const std::string& path) {

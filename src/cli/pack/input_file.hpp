@@ -34,7 +34,8 @@ class InputFile {
   gzFile file_ = nullptr;
 };
 
-/// Whole content as bytes. Throws not_found, io; corrupt when it exceeds `limit`.
+/// Whole content as bytes. Throws not_found, io with the offset where reading failed; corrupt when
+/// it exceeds `limit`.
 std::vector<std::byte> read_file(const std::string& path, std::uint64_t limit);
 /// Size in bytes. Throws not_found, io, and usage when `path` is no regular file.
 std::uint64_t file_size(const std::string& path);

@@ -1,9 +1,12 @@
 #include "cli/pack/packer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -102,14 +105,22 @@ std::string record_key(std::uint64_t index, std::uint64_t count, const std::stri
   return key + (name.size() <= room ? name : name.substr(name.size() - room));
 }
 
+/// What to do next where `remedy` mends the files. Records that were packed with other options are
+/// no beginning of what it asks for.
+std::string followed_up(const std::string& remedy) {
+  constexpr std::array<std::string_view, 3> kOptions = {"--codec", "--encode", "--shape"};
+  const bool other_options = std::ranges::any_of(
+      kOptions, [&](std::string_view one) { return remedy.find(one) != std::string::npos; });
+  return fmt::format("{}, {}; or leave such files out with --resume --on-error skip", remedy,
+                     other_options ? "and start anew with --force" : "then go on with --resume");
+}
+
 /// The error of one or several files.
 Error error_of(const std::vector<BadFile>& bad, const Error& first, std::uint64_t looked_at,
                bool gave_up) {
-  constexpr const char* kAfter =
-      "then go on with --resume; or leave such files out with --on-error skip";
   if (bad.size() == 1) {
     const std::string remedy = first.remedy().empty() ? "mend or remove it" : first.remedy();
-    return {first.kind(), first.happened(), fmt::format("{}, {}", remedy, kAfter), first.where()};
+    return {first.kind(), first.happened(), followed_up(remedy), first.where()};
   }
   std::string all;
   const bool alike = !first.remedy().empty() && std::ranges::all_of(bad, [&](const BadFile& file) {
@@ -121,7 +132,7 @@ Error error_of(const std::vector<BadFile>& bad, const Error& first, std::uint64_
   return {first.kind(),
           fmt::format("{} of {} files cannot be packed{}: {}", bad.size(), looked_at,
                       gave_up ? ", and the others were not looked at" : "", all),
-          fmt::format("{}, {}", alike ? first.remedy() : "mend or remove them", kAfter)};
+          followed_up(alike ? first.remedy() : "mend or remove them")};
 }
 
 class Packer {
@@ -133,9 +144,21 @@ class Packer {
         classes_(classes_of(*source_, options)),
         destination_(options, plan_of(*source_, options, count_)) {
     writer_.emplace(destination_.partial(), lmdb::WriterOptions{.commit_every = 0});
+    is_new_ = writer_->entries() == 0;
   }
 
   Summary run() {
+    try {
+      return pack_all();
+    } catch (const Error&) {
+      // Nothing to resume, so nothing is to be in the way of the next command.
+      if (is_new_ && done_.records == 0) discard();
+      throw;
+    }
+  }
+
+ private:
+  Summary pack_all() {
     const auto start = std::chrono::steady_clock::now();
     summary_.destination = destination_.path();
     const std::uint64_t index = find_packed();
@@ -145,12 +168,17 @@ class Packer {
     summary_.records = packed_.records;
     summary_.file_bytes = file_size(destination_.path() + "/data.mdb");
     summary_.left_out = source_->left_out();
+    summary_.notes = source_->notes();
     summary_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return summary_;
   }
 
- private:
+  void discard() {
+    writer_.reset();
+    destination_.discard();
+  }
+
   /// Finds out how many records are there already; the first that is not has number returned of the
   /// source's. Throws where what is there is not what the source begins with.
   std::uint64_t find_packed() {
@@ -255,7 +283,7 @@ class Packer {
     try {
       value = source_->read(index);
     } catch (const Error& error) {
-      if (!is_of_one_file(error)) throw;
+      if (!is_of_one_file(error)) end_with(error);
       if (!first_error_) first_error_ = error;
       const bool skip = options_.on_error == OnError::skip;
       (skip ? summary_.skipped : bad_)
@@ -269,8 +297,16 @@ class Packer {
     return true;
   }
 
-  /// Whether others may be sound all the same. What no file of this kind can be packed with ends a
-  /// packing, unless such files are to be left out.
+  /// What was packed before is kept, for --resume.
+  [[noreturn]] void end_with(const Error& error) {
+    if (!source_->has_files() || packed_.records == 0) throw Error(error);
+    commit();
+    throw Error(error.kind(), error.happened(),
+                fmt::format("{}, then go on with --resume", error.remedy()), error.where());
+  }
+
+  /// Whether others may be sound all the same. A file may be bad or not to be read by this user;
+  /// where reading fails, the storage is bad.
   bool is_of_one_file(const Error& error) const {
     if (!source_->has_files()) return false;
     // Where all of the source went away, or no file can be opened any more.
@@ -281,10 +317,10 @@ class Packer {
       case ErrorKind::corrupt:
       case ErrorKind::unsupported:
       case ErrorKind::not_found:
-      case ErrorKind::io:
-        return true;
       case ErrorKind::usage:
-        return options_.on_error == OnError::skip;
+        return true;
+      case ErrorKind::io:
+        return ::access(error.where().file.c_str(), R_OK) != 0 && errno == EACCES;
       default:
         return false;
     }
@@ -385,6 +421,7 @@ class Packer {
   ClassNames classes_;
   Destination destination_;
   std::optional<lmdb::Writer> writer_;
+  bool is_new_ = true;  // nothing was packed there before
   PackedState done_;    // what is committed
   PackedState packed_;  // and what comes with the next commit
   std::vector<std::byte> last_key_;

@@ -71,6 +71,8 @@ class Source : private NonCopyable {
   virtual std::string state(std::uint64_t /*index*/) const { return {}; }
   /// What lies beside the records and is none.
   virtual folder::LeftOut left_out() const { return {}; }
+  /// What else is to be told of them.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 /// Throws usage, not_found, corrupt, io.
@@ -85,7 +87,8 @@ std::unique_ptr<Source> open_synthetic_source(const Options& options);
 
 // From an image and its label to a stored value: a Caffe Datum of pixels, or of a JPEG or PNG file.
 
-/// All images of a data set get one shape: the one of --shape, else that of the first image.
+/// All images of a data set get one shape: the one of --shape, else that of the first image. Their
+/// depth is that of the first in any case.
 class ImageEncoder {
  public:
   explicit ImageEncoder(const Options& options);
@@ -102,7 +105,7 @@ class ImageEncoder {
   std::string fingerprint() const;
 
  private:
-  ImageShape target(const ImageShape& found);
+  ImageShape target(const ImageShape& found) const;
   /// Throws usage where the encoding does not keep what `image` is.
   void check_kept(const Image& image) const;
 

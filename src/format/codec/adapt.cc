@@ -101,20 +101,21 @@ void move_row(const std::byte* in, std::ptrdiff_t step, std::uint32_t width, std
 
 class AdaptedReader final : public ImageReader {
  public:
-  AdaptedReader(ImageReaderPtr inner, const Turn& turn, ImageChannels wanted)
+  AdaptedReader(ImageReaderPtr inner, const Turn& turn, ImageChannels wanted, bool widens_bits)
       : inner_(std::move(inner)),
         turn_(turn),
         stored_(inner_->shape()),
         shape_(stored_),
         keeps_channels_(channels_of(stored_, wanted) == stored_.channels),
-        bits_to_gray_(inner_->classes() && wanted != ImageChannels::stored) {
+        widens_bits_(widens_bits) {
     shape_.channels = channels_of(stored_, wanted);
+    if (widens_bits) shape_.bits = false;
     if (turn.rows_are_columns) std::swap(shape_.height, shape_.width);
     if (!keeps_channels_) require_convertible();
   }
 
   ImageShape shape() const override { return shape_; }
-  bool classes() const override { return inner_->classes() && !bits_to_gray_; }
+  bool classes() const override { return inner_->classes() && !widens_bits_; }
 
   /// The last pixel of an image that is shrunk may stand for fewer than the others, but the first
   /// may not: from that end only what leaves no rest.
@@ -132,7 +133,7 @@ class AdaptedReader final : public ImageReader {
     const std::size_t pixel = stored_.channels * size_of(stored_.type);
     std::vector<std::byte> image(box.pixels() * pixel);
     inner_->read(box, shrink, image, spare);
-    if (bits_to_gray_) {
+    if (widens_bits_) {
       for (std::byte& value : image) value = value == std::byte{0} ? value : std::byte{255};
     }
     // From pixel to pixel of what comes out, in what has been read.
@@ -199,7 +200,7 @@ class AdaptedReader final : public ImageReader {
   Turn turn_;
   ImageShape stored_, shape_;
   bool keeps_channels_;
-  bool bits_to_gray_;
+  bool widens_bits_;
 };
 
 /// `a` times `b`, in 255ths, rounded.
@@ -225,10 +226,10 @@ void make_rgb(std::span<std::byte> inks, unsigned none) {
 ImageReaderPtr adapt(ImageReaderPtr reader, const ImageChoices& choices) {
   const Turn turn = Turn::of(choices.upright ? reader->orientation() : 1);
   const ImageShape shape = reader->shape();
-  const bool bits = reader->classes() && choices.channels != ImageChannels::stored;
+  const bool bits = shape.bits && (choices.wide_bits || choices.channels != ImageChannels::stored);
   const bool other = channels_of(shape, choices.channels) != shape.channels;
   if (!turn.turns() && !other && !bits) return reader;
-  return std::make_unique<AdaptedReader>(std::move(reader), turn, choices.channels);
+  return std::make_unique<AdaptedReader>(std::move(reader), turn, choices.channels, bits);
 }
 
 }  // namespace forebay

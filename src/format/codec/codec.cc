@@ -59,13 +59,16 @@ class ImageCodec final : public SchemaCodec, public HoldsImage {
   std::optional<bool> turns(std::span<const std::byte> value) const override {
     return is_turned(value, choices_);
   }
+  void check_kind(std::span<const std::byte> value) const override {
+    require_same_kind(image_shape(value, choices_), shape_);
+  }
 
   std::size_t image_index() const override { return 0; }
   bool image_is_file() const override { return true; }
   std::optional<StoredImage> decode_beside_image(
       std::span<const std::byte> value, std::span<const std::span<std::byte>>) const override {
     check_not_empty(value);
-    return StoredImage{value, std::nullopt, choices_};
+    return StoredImage{value, std::nullopt, choices_, shape_};
   }
 
  private:
@@ -167,6 +170,16 @@ CodecPtr make_plain_codec(const CodecOptions& options, const Schema& declared,
 std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> value) {
   const auto* one = dynamic_cast<const SchemaCodec*>(&codec);
   return one == nullptr ? std::nullopt : one->turns(value);
+}
+
+std::string other_kind(const Codec& codec, std::span<const std::byte> value) {
+  try {
+    if (const auto* one = dynamic_cast<const SchemaCodec*>(&codec)) one->check_kind(value);
+    return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::unsupported) throw;
+    return error.happened();
+  }
 }
 
 CodecPtr make_raw_codec(Schema schema) {

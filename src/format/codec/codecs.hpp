@@ -28,6 +28,9 @@ class SchemaCodec : public Codec {
   const Schema& schema() const final { return schema_; }
   /// As turns_image().
   virtual std::optional<bool> turns(std::span<const std::byte> /*value*/) const { return {}; }
+  /// Throws as decode() where an image of the value has another depth or other channels than those
+  /// of the data set.
+  virtual void check_kind(std::span<const std::byte> /*value*/) const {}
 
  protected:
   std::string_view name_;  ///< lives as long as the process
@@ -37,6 +40,10 @@ class SchemaCodec : public Codec {
 /// Whether an image of `value` is turned when it is decoded, as its EXIF orientation says; nothing
 /// where there is no image file. Throws as decode().
 std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> value);
+
+/// How an image file of `value` is none of the data set's kind: of another depth, or with other
+/// channels; also where it does not decode. Empty where it is. Its size is not looked at.
+std::string other_kind(const Codec& codec, std::span<const std::byte> value);
 
 /// Caffe Datums like `first_value`. Throws corrupt.
 CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices = {});
@@ -88,6 +95,7 @@ struct StoredImage {
   std::span<const std::byte> bytes;
   std::optional<Field> array;  ///< nothing: an image file, to be read as `choices` say
   ImageChoices choices = {};
+  ImageShape first = {};  ///< of files, that of the data set's first
 };
 
 /// What codecs are whose image may be taken out of a value undecoded.

@@ -44,20 +44,29 @@ Field plain_image(const DatumView& datum) {
   return {"image", bytes ? ElementType::u8 : ElementType::f32, {channels, height, width}};
 }
 
-Field image_of(const DatumView& datum, const ImageChoices& choices) {
-  return datum.encoded ? image_field(image_shape(datum.data, choices)) : plain_image(datum);
+/// An image that lies in `field`.
+ImageShape shape_of(const Field& field) {
+  const auto side = [&](std::size_t i) { return static_cast<std::uint32_t>(field.shape[i]); };
+  return {side(0), side(1), side(2), field.type};
 }
 
-Schema schema_of(const DatumView& datum, const ImageChoices& choices) {
-  Schema schema{{image_of(datum, choices)}};
+ImageShape image_of(const DatumView& datum, const ImageChoices& choices) {
+  return datum.encoded ? image_shape(datum.data, choices) : shape_of(plain_image(datum));
+}
+
+Schema schema_of(const DatumView& datum, const ImageShape& image) {
+  Schema schema{{image_field(image)}};
   if (datum.label) schema.fields.push_back({"label", ElementType::i32, {}});
   return schema;
 }
 
 class DatumCodec final : public SchemaCodec, public HoldsImage {
  public:
-  DatumCodec(Schema schema, bool encoded, const ImageChoices& choices)
-      : SchemaCodec("datum", std::move(schema)), encoded_(encoded), choices_(choices) {}
+  DatumCodec(Schema schema, const ImageShape& first, bool encoded, const ImageChoices& choices)
+      : SchemaCodec("datum", std::move(schema)),
+        first_(first),
+        encoded_(encoded),
+        choices_(choices) {}
 
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
@@ -66,7 +75,7 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     const DatumView datum = scan_datum(value);
     check_label(datum);
     if (datum.encoded && (encoded_ || schema_.fields[0].type == ElementType::u8)) {
-      decode_image(datum.data, expected_shape(), fields[0], choices_);
+      decode_image(datum.data, first_, fields[0], choices_);
     } else {
       copy_plain(value, datum, fields[0]);
     }
@@ -76,6 +85,10 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     const DatumView datum = scan_datum(value);
     if (!datum.encoded) return {};
     return is_turned(datum.data, choices_);
+  }
+  void check_kind(std::span<const std::byte> value) const override {
+    const DatumView datum = scan_datum(value);
+    if (datum.encoded) require_same_kind(image_shape(datum.data, choices_), first_);
   }
 
   std::size_t image_index() const override { return 0; }
@@ -87,22 +100,16 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     const DatumView datum = scan_datum(value);
     check_label(datum);
     copy_label(datum, fields);
-    if (datum.encoded) return StoredImage{datum.data, std::nullopt, choices_};
+    if (datum.encoded) return StoredImage{datum.data, std::nullopt, choices_, first_};
     Field array = plain_image(datum);
     if (array.type != ElementType::u8) return std::nullopt;  // floats may lie scattered
     return StoredImage{datum.data, std::move(array)};
   }
 
  private:
-  ImageShape expected_shape() const {
-    const auto& shape = schema_.fields[0].shape;
-    return {static_cast<std::uint32_t>(shape[0]), static_cast<std::uint32_t>(shape[1]),
-            static_cast<std::uint32_t>(shape[2]), schema_.fields[0].type};
-  }
-
   void copy_plain(std::span<const std::byte> value, const DatumView& datum,
                   std::span<std::byte> image) const {
-    const Field found = image_of(datum, choices_);
+    const Field found = image_field(image_of(datum, choices_));
     if (found != schema_.fields[0]) {
       throw Error(ErrorKind::corrupt,
                   fmt::format("the sample is {} but the data set's samples are {}",
@@ -129,6 +136,7 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
     if (datum.label) std::memcpy(fields[1].data(), &*datum.label, sizeof(*datum.label));
   }
 
+  ImageShape first_;
   bool encoded_;
   ImageChoices choices_;
 };
@@ -138,7 +146,8 @@ class DatumCodec final : public SchemaCodec, public HoldsImage {
 CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices) {
   check_not_empty(first_value);
   const DatumView datum = scan_datum(first_value);
-  return std::make_shared<DatumCodec>(schema_of(datum, choices), datum.encoded, choices);
+  const ImageShape first = image_of(datum, choices);
+  return std::make_shared<DatumCodec>(schema_of(datum, first), first, datum.encoded, choices);
 }
 
 bool looks_like_datum(std::span<const std::byte> value) {

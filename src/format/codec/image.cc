@@ -111,8 +111,8 @@ void throw_unread(const std::string& which) {
 }
 
 std::string to_string(const ImageShape& shape) {
-  const std::string type =
-      shape.type == ElementType::u8 ? "" : fmt::format("{} ", to_string(shape.type));
+  std::string type = shape.type == ElementType::u8 ? "" : fmt::format("{} ", to_string(shape.type));
+  if (shape.bits) type = "1-bit ";
   return fmt::format("{}{}x{}x{}", type, shape.channels, shape.height, shape.width);
 }
 
@@ -141,7 +141,8 @@ ImageChoices ImageChoices::with(const ImageChoices& others) const {
   const ImageChoices both{
       .upright = upright && others.upright,
       .indices = indices || others.indices,
-      .channels = channels == ImageChannels::stored ? others.channels : channels};
+      .channels = channels == ImageChannels::stored ? others.channels : channels,
+      .wide_bits = wide_bits || others.wide_bits};
   if (both.indices && both.channels != ImageChannels::stored) throw_contradiction();
   return both;
 }
@@ -213,6 +214,41 @@ void decode_image(std::span<const std::byte> file, const ImageShape& shape,
   reader->read_planes(pixels);
 }
 
+namespace {
+
+[[noreturn]] void throw_another(const ImageShape& found, const ImageShape& expected,
+                                const char* remedy) {
+  throw Error(ErrorKind::corrupt,
+              fmt::format("the image is {} but the data set's images are {}", to_string(found),
+                          to_string(expected)),
+              remedy);
+}
+
+constexpr const char* kSayChannels =
+    "say which channels all shall have, for example with --codec auto:rgb";
+
+void require_same_type(const ImageShape& found, const ImageShape& expected) {
+  if (found.type == expected.type) return;
+  throw_another(found, expected, "bring the files to one depth, or read those of each alone");
+}
+
+}  // namespace
+
+void require_same_bits(const ImageShape& found, const ImageShape& expected) {
+  if (found.bits == expected.bits) return;
+  throw_another(found, expected,
+                found.channels != expected.channels
+                    ? kSayChannels
+                    : "read all as 0 to 255 with --codec auto:gray, or the numbers that are in the "
+                      "files with --codec auto:palette=index");
+}
+
+void require_same_kind(const ImageShape& found, const ImageShape& expected) {
+  require_same_type(found, expected);
+  require_same_bits(found, expected);
+  if (found.channels != expected.channels) throw_another(found, expected, kSayChannels);
+}
+
 void check_image_shape(const ImageShape& found, const ImageShape* expected) {
   if (found.bytes() == 0 || found.bytes() > kMaxImageBytes) {
     throw Error(ErrorKind::corrupt,
@@ -220,14 +256,13 @@ void check_image_shape(const ImageShape& found, const ImageShape* expected) {
                             to_string(found), kMaxImageBytes),
                 "scale the images down before packing them");
   }
-  if (expected != nullptr && found != *expected) {
-    const bool sides = found.height != expected->height || found.width != expected->width;
-    throw Error(ErrorKind::corrupt,
-                fmt::format("the image is {} but the data set's images are {}", to_string(found),
-                            to_string(*expected)),
-                sides ? "pack images of one size, for example with 'forebay pack --shape'"
-                      : "say which channels all shall have, for example with --codec auto:rgb");
-  }
+  if (expected == nullptr || found == *expected) return;
+  const bool sides = found.height != expected->height || found.width != expected->width;
+  require_same_type(found, *expected);
+  require_same_bits(found, *expected);
+  if (!sides) require_same_kind(found, *expected);
+  throw_another(found, *expected,
+                "pack images of one size, for example with 'forebay pack --shape'");
 }
 
 void check_encodable(const ImageShape& shape, std::span<const std::byte> pixels, bool fits,

@@ -25,12 +25,13 @@ struct ImageShape {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   ElementType type = ElementType::u8;
+  bool bits = false;  ///< single bits: yes and no, 1 and 0, where others have 255 and 0
 
   std::uint64_t bytes() const { return std::uint64_t{channels} * height * width * size_of(type); }
   bool operator==(const ImageShape&) const = default;
 };
 
-/// "3x32x32", or "u16 1x32x32"
+/// "3x32x32", "u16 1x32x32", "1-bit 1x32x32"
 std::string to_string(const ImageShape& shape);
 
 /// No image may decode to more bytes than this, whatever its header says: a file of a few hundred
@@ -57,6 +58,8 @@ struct ImageChoices {
   bool upright = true;   ///< turned as its EXIF orientation says
   bool indices = false;  ///< of a palette the numbers, not the colors
   ImageChannels channels = ImageChannels::stored;
+  bool wide_bits =
+      false;  ///< single bits are 255 and 0; no word: a step of a transform asks for it
 
   bool operator==(const ImageChoices&) const = default;
 
@@ -67,6 +70,11 @@ struct ImageChoices {
   /// These, and what `others` say beyond.
   ImageChoices with(const ImageChoices& others) const;
 };
+
+/// Throws corrupt where one is of single bits and the other is not: 1 would mean two things.
+void require_same_bits(const ImageShape& found, const ImageShape& expected);
+/// The same, and where numbers are of another type, or channels are not as many.
+void require_same_kind(const ImageShape& found, const ImageShape& expected);
 
 /// Reads the header only. Throws corrupt, unsupported.
 ImageShape image_shape(std::span<const std::byte> file, const ImageChoices& choices = {});
@@ -81,7 +89,7 @@ void decode_image(std::span<const std::byte> file, const ImageShape& shape,
                   std::span<std::byte> pixels, const ImageChoices& choices = {});
 
 /// `pixels` has exactly shape.bytes() bytes: of JPEG, u8 of 1 or 3 channels; of PNG, u8 or u16 of 1
-/// to 4. Throws usage otherwise.
+/// to 4, or single bits. Throws usage otherwise.
 std::vector<std::byte> encode_jpeg(const ImageShape& shape, std::span<const std::byte> pixels,
                                    int quality);
 std::vector<std::byte> encode_png(const ImageShape& shape, std::span<const std::byte> pixels);

@@ -24,6 +24,7 @@ void unpack_numbers(const std::byte* packed, unsigned bits, std::span<std::byte>
 
 ImageShape PaletteReader::shape() const {
   ImageShape shape{1, height_, width_};
+  shape.bits = bits_ && !indices_;
   if (indices_ || bits_) return shape;
   shape.channels = (palette_.is_gray() ? 1U : 3U) + (palette_.transparent ? 1U : 0U);
   return shape;

@@ -85,6 +85,14 @@ class PartsCodec final : public SchemaCodec {
     return any;
   }
 
+  void check_kind(std::span<const std::byte> value) const override {
+    const auto values = split_parts(value, parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const auto* one = dynamic_cast<const SchemaCodec*>(parts_[p].codec.get());
+      if (one != nullptr) one->check_kind(values[p]);
+    }
+  }
+
  private:
   std::vector<Part> parts_;
 };
@@ -135,6 +143,14 @@ void transform_one(const std::string& text, const std::vector<NamedCodec>& list,
   parts[chosen].codec = codec_of_part(list[chosen], text.substr(steps), values[chosen]);
 }
 
+/// Whether `codec` is not meant for a part of which a better one is known: what is said of images
+/// without naming a part is meant for those that may be images.
+bool gives_way(const std::string& codec, bool names_part) {
+  const CodecName parsed = parse_codec_name(codec);
+  return parsed.name == "auto" ||
+         (!names_part && (parsed.name == "image" || parsed.name == "datum"));
+}
+
 }  // namespace
 
 bool is_parts_codec(std::string_view codec) { return codec.starts_with(kOpen); }
@@ -154,9 +170,8 @@ std::string parts_codec_text(const std::vector<std::string>& parts, const std::s
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const auto said = std::ranges::find(list, parts[p], &NamedCodec::name);
     std::string codec = said != list.end() ? said->codec : listed ? "auto" : wanted;
-    if (!known.empty() && known[p] != "auto" && parse_codec_name(codec).name == "auto") {
-      codec = known[p];
-    }
+    const bool is_known = !known.empty() && known[p] != "auto";
+    if (is_known && gives_way(codec, said != list.end())) codec = known[p];
     text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p], codec);
   }
   return text + ")";

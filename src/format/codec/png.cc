@@ -75,7 +75,8 @@ class PngReader final : public WholeReader, private NonCopyable {
     shape_ = {.channels = (color ? 3U : 1U) + (transparent && !indices_ ? 1U : 0U),
               .height = png_get_image_height(png_, info_),
               .width = png_get_image_width(png_, info_),
-              .type = bits == 16 ? ElementType::u16 : ElementType::u8};
+              .type = bits == 16 ? ElementType::u16 : ElementType::u8,
+              .bits = bits_ && !indices};
   }
 
   std::size_t stride() const {
@@ -160,12 +161,13 @@ class Writer : private NonCopyable {
                   std::span<std::byte> row) {
     if (setjmp(trap_.jump) != 0) return false;
     png_set_write_fn(png_, this, append, flush);
-    const int bits = static_cast<int>(8 * size_of(shape.type));
+    const int bits = shape.bits ? 1 : static_cast<int>(8 * size_of(shape.type));
     const int type = (shape.channels >= 3 ? PNG_COLOR_MASK_COLOR : 0) |
                      (shape.channels % 2 == 0 ? PNG_COLOR_MASK_ALPHA : 0);
     png_set_IHDR(png_, info_, shape.width, shape.height, bits, type, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png_, info_);
+    if (shape.bits) png_set_packing(png_);
     if (kSwaps && bits == 16) png_set_swap(png_);
     for (std::uint32_t y = 0; y < shape.height; ++y) {
       join_row(pixels, shape, y, row);

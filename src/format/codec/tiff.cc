@@ -200,7 +200,7 @@ class TiffReader final : public ImageReader, private NonCopyable {
       : file_(file), layout_(file_), indices_(layout_.palette() && indices) {
     std::uint32_t channels = layout_.samples;
     if (layout_.inks() || (layout_.palette() && !indices_)) channels = 3;
-    shape_ = {channels, layout_.height, layout_.width, layout_.type()};
+    shape_ = {channels, layout_.height, layout_.width, layout_.type(), is_bits() && !indices};
   }
 
   ImageShape shape() const override { return shape_; }
@@ -208,7 +208,7 @@ class TiffReader final : public ImageReader, private NonCopyable {
     const auto said = file_.field<std::uint16_t>(TIFFTAG_ORIENTATION, 1);
     return said >= 1 && said <= 8 ? said : 1;
   }
-  bool classes() const override { return indices_ || (layout_.bits == 1 && !layout_.palette()); }
+  bool classes() const override { return indices_ || is_bits(); }
 
   void read(const Box& part, unsigned, std::span<std::byte> pixels, Spare&) override {
     const std::size_t stored = std::size_t{layout_.samples} * size_of(shape_.type);
@@ -226,6 +226,7 @@ class TiffReader final : public ImageReader, private NonCopyable {
   }
 
  private:
+  bool is_bits() const { return layout_.bits == 1 && !layout_.palette(); }
   /// Bytes of `count` numbers of the file side by side.
   std::size_t packed(std::size_t count) const { return (count * layout_.bits + 7) / 8; }
 

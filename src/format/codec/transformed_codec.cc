@@ -70,7 +70,9 @@ class TransformedCodec final : public SchemaCodec {
     } else if (image->array) {
       run_on_array(*image->array, image->bytes, seed, fields[index_]);
     } else {
-      run_on_file(*steps_, *open_image(image->bytes, image->choices), seed, output, fields[index_]);
+      const auto file = open_image(image->bytes, image->choices);
+      require_same_bits(file->shape(), image->first);
+      run_on_file(*steps_, *file, seed, output, fields[index_]);
     }
   }
 

@@ -229,8 +229,13 @@ std::vector<std::string> Tree::class_names() const {
 }
 
 std::vector<std::string> Tree::notes() const {
+  std::vector<std::string> notes = notes_of_classes();
+  if (std::string text = left_out.text(); !text.empty()) notes.insert(notes.begin(), text);
+  return notes;
+}
+
+std::vector<std::string> Tree::notes_of_classes() const {
   std::vector<std::string> notes;
-  if (std::string text = left_out.text(); !text.empty()) notes.push_back(std::move(text));
   for (const Class& one : classes) {
     if (!labelled || !one.files.empty()) continue;
     notes.push_back(fmt::format("class '{}' has a number and no samples", shown_name(one.name)));

@@ -57,6 +57,8 @@ struct Tree {
 
   std::vector<std::string> class_names() const;
   /// "class 'x' has a number and no samples" of each that has none.
+  std::vector<std::string> notes_of_classes() const;
+  /// These, behind what was left out.
   std::vector<std::string> notes() const;
 };
 

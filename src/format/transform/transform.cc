@@ -17,6 +17,9 @@ std::shared_ptr<const TransformSteps> prepared(TransformSteps steps) {
     return given != nullptr && *given != Channels::swap;
   });
   if (channels) steps.images = steps.images.with({.channels = ImageChannels::opaque});
+  // As torchvision's ToTensor has it, white is 1.0 in images of any depth.
+  steps.images.wide_bits = std::ranges::any_of(
+      steps.steps, [](const Step& step) { return std::holds_alternative<ToFloat>(step); });
   require_no_average(steps, steps.images);
   return std::make_shared<const TransformSteps>(std::move(steps));
 }

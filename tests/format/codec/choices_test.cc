@@ -85,6 +85,17 @@ TEST(ImageChoices, SixteenBitsAmongBytesNameTheRemedy) {
               ElementsAre(255, 255, 255, 255));
 }
 
+TEST(ImageChoices, SingleBitsAmongColorsNameTheRemedy) {
+  const Bytes first = encode_png({3, 1, 4}, gradient({3, 1, 4}));
+  const ImageShape one_bit{.channels = 1, .height = 1, .width = 4, .bits = true};
+  const Bytes bits = encode_png(one_bit, Bytes(4, std::byte{1}));
+  EXPECT_EQ(image_shape(bits), one_bit);
+  const auto codec = make_codec({.codec = "auto", .schema = {}, .transform = {}}, first);
+  EXPECT_THAT(error_from([&] { decode(*codec, bits); }).what(), HasSubstr("auto:rgb"));
+  const auto rgb = make_codec({.codec = "auto:rgb", .schema = {}, .transform = {}}, first);
+  EXPECT_EQ(decode(*rgb, bits).fields[0], Bytes(12, std::byte{255}));
+}
+
 TEST(ImageChoices, SixteenBitsGoThroughTransforms) {
   const Transform crop = Transform::parse("crop=1x2,cast=f32");
   EXPECT_EQ(to_string(Schema{{crop.output_of_file(depths())}}), "image:f32[1x1x2]");
