@@ -86,10 +86,10 @@ class Folder(CommandTest):
         self.succeed("pack", self.path("in"), self.path("out"), "--from", "folder")
         packed = records(self.path("out"))
         self.assertEqual([key for key, _ in packed],
-                         [b"00000000_cat/x.png", b"00000001_dog/deep/x.PNG",
-                          b"00000002_dog/x.png"])
+                         [b"00000000_cat/x.png", b"00000001_dog/x.png",
+                          b"00000002_dog/deep/x.PNG"])
         self.assertEqual([(datum(v)[5], datum(v)[4][0]) for _, v in packed],
-                         [(0, 10), (1, 30), (1, 20)])
+                         [(0, 10), (1, 20), (1, 30)])
 
     def test_files_of_the_wanted_format_are_stored_as_they_are(self):
         path = self.image("in/a/1.png", 99)
