@@ -65,6 +65,19 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
               "leave --codec out", {.file = facts.path});
 }
 
+CodecOptions codec_of_arrays(const DataSetFacts& facts, const CodecOptions& wanted) {
+  CodecOptions codec = codec_of(facts, wanted);
+  if (codec.codec == "bytes") return codec;
+  for (const Field& field : facts.schema.fields) {
+    if (field.elements() > 0) continue;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("samples of '{}' have no values: their shape is {}", field.name,
+                            to_string(Schema{{field}})),
+                "name fields that have some", {.file = facts.path});
+  }
+  return codec;
+}
+
 namespace {
 
 /// Where mmap is refused and may be replaced, pread takes its place.
@@ -112,8 +125,10 @@ OpenedData open_to_read(const std::string& path, const std::string& format,
   opened.data = open_files(path, format, options, setup, bulk_options(options, setup, stop), peers);
   const DataSetFacts& facts = opened.data->facts();
   if (facts.value_bytes == 0 && facts.entries > 0) {
-    throw Error(ErrorKind::unsupported, "its samples have no bytes", "name fields that have some",
-                {.file = path});
+    throw Error(ErrorKind::unsupported,
+                fmt::format("its samples have no bytes{}{}",
+                            facts.schema.fields.empty() ? "" : ": ", to_string(facts.schema)),
+                "name fields that have some", {.file = path});
   }
   consider_sizes(setup, 1, facts.together * facts.sample_bytes);
   // Each request in flight would keep a file of its own open.

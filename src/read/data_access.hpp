@@ -74,6 +74,8 @@ FormatOptions format_options(const DataOptions& options, ReadEngine engine);
 void tell_notes(const DataSetFacts& facts);
 /// How the values of such data are decoded, given what the user says. Throws usage.
 CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted);
+/// The same of those that become arrays. Throws unsupported for fields without values.
+CodecOptions codec_of_arrays(const DataSetFacts& facts, const CodecOptions& wanted);
 
 /// A data set and what reads it. Its owner may have other readers of data->whole() take the place
 /// of `bulk`: MPI's.
@@ -136,9 +138,9 @@ class DataAccess {
   void locate(Peers& peers);
   /// Memory of the index, which the roots of a node share.
   std::uint64_t index_bytes() const { return opened_.data->index_bytes(); }
-  /// How its values are decoded, given what the user says. Throws usage.
+  /// How its values are decoded, given what the user says. Throws usage, unsupported.
   CodecOptions codec(const CodecOptions& wanted) const {
-    return codec_of(opened_.data->facts(), wanted);
+    return codec_of_arrays(opened_.data->facts(), wanted);
   }
   /// Hands `sample` to `sink`, by reading little else. Local; by one thread, and by none from
   /// make_reader() on, when what reads is the reader's. Throws what reading throws.

@@ -209,7 +209,7 @@ Samples Samples::open(const std::string& dataset, const LoaderOptions& options, 
   auto data = ask_storage(dataset, options.timeout, "open this",
                           [dataset, how] { return open_data_set(dataset, how); });
   tell_notes(data->facts());
-  CodecOptions codec = codec_of(data->facts(), {options.codec, options.schema});
+  CodecOptions codec = codec_of_arrays(data->facts(), {options.codec, options.schema});
   return Samples(
       std::make_shared<const SampleStore>(std::move(data), std::move(codec), options.timeout));
 }

@@ -80,6 +80,18 @@ def test_npz_files_are_fields(data):
             assert np.array_equal(batch["y"], y[batch["sample"]])
 
 
+def test_samples_without_values_are_told_by_their_shape(data):
+    np.save(data / "n.npy", np.zeros((4, 0)))
+    for open_it in (forebay.Dataset, lambda path: forebay.Loader(path, batch_size=2)):
+        with pytest.raises(forebay.UnsupportedError, match=r"data:f64\[0\]"):
+            open_it(data / "n.npy")
+    assert len(forebay.Dataset(data / "n.npy", codec="bytes", decode=False)) == 4
+    np.savez(data / "n.npz", none=np.zeros((4, 0)), y=np.arange(4))
+    with pytest.raises(forebay.UnsupportedError, match=r"'none' have no values.*none:f64\[0\]"):
+        forebay.Dataset(data / "n.npz")
+    assert forebay.Dataset(f"{data}/n.npz#y")[3]["y"] == 3
+
+
 def test_arrays_beside_each_other_are_fields(data):
     x = np.arange(COUNT * 6, dtype="f4").reshape(COUNT, 2, 3)
     y = np.arange(COUNT) % 7
