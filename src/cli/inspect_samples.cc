@@ -150,8 +150,7 @@ void dump(const DataSet& data, Engine engine, const InspectSamplesOptions& optio
   for (std::uint64_t at = 0; at < ids.size(); at += step) {
     reader.read(std::span(ids).subspan(at, std::min<std::uint64_t>(step, ids.size() - at)));
     for (std::size_t i = 0; i < reader.size(); ++i) {
-      const auto value = reader.value(i);
-      std::fwrite(value.data(), 1, value.size(), stdout);
+      print_bytes(reader.value(i));
     }
   }
 }

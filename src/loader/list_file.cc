@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <ios>
 #include <streambuf>
@@ -81,6 +82,11 @@ void grow(std::vector<std::uint64_t>& ids, const std::string& path) {
 }  // namespace
 
 std::vector<std::uint64_t> read_list_file(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    throw Error(ErrorKind::usage, "the list of samples is a folder",
+                "name a file with the numbers of samples", {.file = path});
+  }
   errno = 0;
   std::ifstream file(path);
   if (!file) {

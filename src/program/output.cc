@@ -37,11 +37,28 @@ void print_json(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void flush_output() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  const int error = errno;
-  throw Error(ErrorKind::io, fmt::format("standard output: {}", std::strerror(error)),
+namespace {
+
+[[noreturn]] void fail_to_print(const std::string& why, int error) {
+  throw Error(ErrorKind::io, "standard output: " + why,
               remedy_for(error, "make room where the output goes"));
+}
+
+}  // namespace
+
+void print_bytes(std::span<const std::byte> bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return;
+  const int error = errno;
+  fail_to_print(std::strerror(error), error);
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) {
+    const int error = errno;
+    fail_to_print(std::strerror(error), error);
+  }
+  // Why is long gone.
+  if (std::ferror(stdout) != 0) fail_to_print("it cannot be written", 0);
 }
 
 void print_row(std::string_view name, std::string_view text) {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +25,9 @@ void print_error(std::string_view message);
 
 /// `json` on one line of stdout. Bytes that are not UTF-8 (in paths) are replaced.
 void print_json(const nlohmann::ordered_json& json);
+
+/// `bytes` as they are on stdout. Throws io where they cannot be written.
+void print_bytes(std::span<const std::byte> bytes);
 
 /// Throws io when what was printed did not reach stdout (a full disk behind a redirection).
 void flush_output();

@@ -99,6 +99,7 @@ class Order(CommandTest):
         self.fail("order", "--samples", 100, "--group", 101, code=2, naming="larger")
         self.fail("order", "--samples", 100, "--ratio", 0, code=2, naming="memory ratio")
         self.fail("order", "--samples", 100, "--list", self.path("none"), naming="none")
+        self.fail("order", "--samples", 100, "--list", self.root, code=2, naming="is a folder")
         self.fail("order", "--samples", 3, "--list", self.write("ids", b"1\n3\n"), code=2,
                   naming="entry 1")
         self.fail("order", "--samples", 3, "--list", self.write("ids", b"x\n"), code=2,
