@@ -219,10 +219,11 @@ std::size_t end_of_files(const std::string& text) {
 std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
   std::vector<FieldChoice> choices;
   for (const std::string& part : split(fields, ',')) {
-    const std::size_t equals = part.find('=');
-    FieldChoice choice{.name = {}, .stored = part};
+    const std::size_t equals = find_mark(part, '=', 0);
+    FieldChoice choice{.name = {}, .stored = without_escapes(part)};
     if (equals != std::string::npos) {
-      choice = {.name = part.substr(0, equals), .stored = part.substr(equals + 1)};
+      choice = {.name = part.substr(0, equals),
+                .stored = without_escapes(std::string_view(part).substr(equals + 1))};
       if (choice.name.empty()) bad_fields(text, "a field has no name before the '='");
       if (field_name(choice.name) != choice.name) {
         bad_fields(text, fmt::format("'{}' is not a field name", choice.name));

@@ -447,7 +447,8 @@ class Hdf5Samples(Formats):
         with self.new_file("f.h5") as file:
             for i in range(3):
                 file[f"fold{i}/x"], file[f"fold{i}/y"] = values((20, 4), "<f4", i), np.arange(20)
-        line = self.fail("inspect", self.path("f.h5"), code=2, naming=["fold*/x,fold*/y"])
+        line = self.fail("inspect", self.path("f.h5"), code=2,
+                         naming=["fold*/x,fold*/y", "rows of one of them", "fold*/x[:],fold*/y[:]"])
         for choice in re.findall(r"'[^']*f\.h5(#[^']+)'", line):
             self.succeed("inspect", self.path("f.h5") + choice)
 
@@ -466,6 +467,172 @@ class Hdf5Samples(Formats):
             for name in ("x1", "x2", "x3", "y1", "y2"):
                 file[name] = values((20,), "<f4")
         self.assertEqual(self.succeed_json("inspect", self.path("c.h5"))["entries"], 20)
+
+    def choices(self, path, *naming):
+        """What a refusal proposes, as printed; each works."""
+        line = self.fail("inspect", path, code=2, naming=[os.path.basename(path), *naming])
+        found = re.findall(r"'[^']*\.h5(#[^']+)'", line)
+        for choice in found:
+            self.succeed("inspect", path + choice)
+        return found
+
+    def test_many_columns_are_no_samples_and_none_is_lost(self):
+        for columns, rows in ((30, 100), (40, 20), (25, 25)):
+            arrays = [values((rows,), "<f8", i) for i in range(columns)]
+            with self.new_file("c.h5") as file:
+                for i in range(columns):
+                    file[f"feat{i}"] = arrays[i]
+            path = self.path("c.h5")
+            with self.subTest(columns=columns):
+                self.assertEqual(self.choices(path, f"{columns} of each", "'feat0'"),
+                                 ["#feat*", "#feat*[:]"])
+                self.check(path + "#feat*", [np.stack(arrays)])
+                self.check(path + "#feat*[:]", arrays)
+            # What has as many rows beside them decides.
+            with h5py.File(path, "a") as file:
+                file["y"] = np.arange(rows)
+            report = self.succeed_json("inspect", path)
+            self.assertEqual((report["entries"], len(report["fields"])), (rows, columns + 1))
+            self.assertIn("each row is taken for a sample, and feat* for fields",
+                          " | ".join(report["notes"]))
+            self.check(path + "#y,feat*[:]", [np.arange(rows), *arrays])
+            self.fail("inspect", path + "#x=feat*[:]", code=2, naming=["feat*[:]"])
+
+    def test_two_data_sets_with_numbers_are_fields_and_that_is_told(self):
+        with self.new_file("t.h5") as file:
+            file["img_0"], file["img_1"] = values((4, 4, 3), "u1"), values((4, 4, 3), "u1", 1)
+        self.check_file("t.h5", "img_0", "img_1")
+        path = self.path("t.h5")
+        self.assertEqual(self.succeed_json("inspect", path)["notes"],
+                         ["each row is taken for a sample, and img_* for fields; where each of "
+                          f"these is a sample: '{path}#img_*'"])
+
+    def test_splits_are_no_fields(self):
+        """Each is a data set, with fields that are called the same in all."""
+        x = {split: values((10, 3), "<f4", i) for i, split in enumerate(("train", "test", "val"))}
+        path = self.path("s.h5")
+        layouts = {"{split}/{name}": "#train", "data/{split}/{name}": "#data/train",
+                   "{name}_{split}": "#x=x_train,y=y_train",
+                   "my-{split}/{name}": "#my-.x=my-train/x,my-.y=my-train/y",
+                   "{name}/{split}": "#x=x/train,y=y/train"}
+        for layout, choice in layouts.items():
+            for names in (["train", "test"], ["train", "val", "test"]):
+                with self.new_file("s.h5") as file:
+                    for split in names:
+                        file[layout.format(split=split, name="x")] = x[split]
+                        file[layout.format(split=split, name="y")] = np.arange(10)
+                with self.subTest(layout=layout, names=names):
+                    found = self.choices(path, layout.format(split="train", name="x"),
+                                         layout.format(split="test", name="y"), "splits")
+                    self.assertEqual(found, [choice, "#/[:]"])
+                    self.check(path + choice, [x["train"], np.arange(10)])
+                    self.check(path + choice.replace("train", "test"), [x["test"], np.arange(10)])
+                    report = self.succeed_json("inspect", path + "#/[:]")
+                    self.assertEqual(len(report["fields"]), 2 * len(names))
+
+    def test_splits_of_other_lengths_and_of_samples(self):
+        path = self.path("s.h5")
+        with self.new_file("s.h5") as file:
+            for split, rows in (("train", 20), ("test", 10)):
+                file[f"{split}/x"], file[f"{split}/y"] = values((rows, 3), "<f4"), np.arange(rows)
+            del file["test/y"]
+        self.assertEqual(self.choices(path, "train/x, train/y, test/x"), ["#train"])
+        self.check(path + "#train", [values((20, 3), "<f4"), np.arange(20)])
+        self.assertEqual(self.succeed_json("inspect", path + "#train")["schema"], "x:f32[3],y:i64[]")
+        images = [values((4, 5), "u1", i) for i in range(20)]
+        folds = [values((8, 3), "<f4", i) for i in range(9)]
+        with self.new_file("s.h5") as file:
+            for i in range(9):
+                file[f"fold_{i}/train/x"], file[f"fold_{i}/test/x"] = folds[i], folds[i][:2]
+        self.assertEqual(self.choices(path, "fold_*/train/x"),
+                         ["#x=fold_*/train/x", "#fold_.train.x=fold_*/train/x,fold_.test.x=fold_*/test/x"])
+        self.check(path + "#x=fold_*/train/x", [np.stack(folds)])
+        with self.new_file("s.h5") as file:
+            file["a,b=c_train"], file["a,b=c_test"] = folds[0], folds[1]
+        self.assertEqual(self.choices(path, "splits"), [r"#a_b_c=a\,b\=c_train", "#/[:]"])
+        self.check(path + r"#z=a\,b\=c_train,a\,b\=c_test", folds[:2])
+        with self.new_file("s.h5") as file:
+            for split in ("Train", "Test"):
+                for i in range(20):
+                    file[f"{split}/{i}/x"], file[f"{split}/{i}/y"] = images[i], i
+        self.assertEqual(self.choices(path, "Train/*/x", "Test/*/y")[0], "#Train")
+        self.check(path + "#Train", [np.stack(images), np.arange(20)])
+        self.assertEqual(self.succeed_json("inspect", path + "#Test")["schema"], "x:u8[4x5],y:i64[]")
+
+    def test_groups_of_the_same_names_are_refused_with_what_was_seen(self):
+        path = self.path("g.h5")
+        left, right = values((10, 3), "<f4"), values((10, 3), "<f4", 1)
+        with self.new_file("g.h5") as file:
+            for side, image in (("left", left), ("right", right)):
+                file[f"{side}/image"], file[f"{side}/y"] = image, np.arange(10)
+        self.assertEqual(self.choices(path, "left/image, left/y, right/image, right/y"),
+                         ["#left", "#/[:]"])
+        self.check(path + "#right", [right, np.arange(10)])
+        self.check(path + "#/[:]", [left, np.arange(10), right, np.arange(10)])
+        # Other types tell that they are parts of one thing.
+        with self.new_file("g.h5") as file:
+            file["rgb/data"], file["label/data"] = values((10, 4, 4), "u1"), np.arange(10)
+        self.check(path, [np.arange(10), values((10, 4, 4), "u1")])
+        self.assertIn("label, rgb hold data sets of the same names", self.notes(path))
+
+    def test_classes_are_no_fields(self):
+        path = self.path("k.h5")
+        pictures = {cls: [values((4, 4, 3), "u1", i + seed) for i in range(30)]
+                    for cls, seed in (("cat", 0), ("dog", 50))}
+        for dogs, proposed in ((30, ["#cat", "#*/*", "#cat=cat/*,dog=dog/*"]),
+                               (22, ["#cat", "#*/*"]), (8, ["#cat", "#*/*"])):
+            with self.new_file("k.h5") as file:
+                for i in range(30):
+                    file[f"cat/{i:03}"] = pictures["cat"][i]
+                    if i < dogs:
+                        file[f"dog/{i:03}"] = pictures["dog"][i]
+            with self.subTest(dogs=dogs):
+                self.assertEqual(self.choices(path, "cat/*, dog/*", "classes"), proposed)
+                self.check(path + "#dog", [np.stack(pictures["dog"][:dogs])])
+                self.check(path + "#*/*", [np.stack(pictures["cat"] + pictures["dog"][:dogs])])
+        with self.new_file("k.h5") as file:
+            for cls, arrays in pictures.items():
+                for i in range(25):
+                    file[f"{cls}/{cls}_{i}"] = arrays[i]
+        self.assertEqual(self.choices(path, "cat/cat_*, dog/dog_*"),
+                         ["#cat", "#*/*", "#cat.cat=cat/cat_*,dog.dog=dog/dog_*"])
+        self.check(path + "#*/*", [np.stack(pictures["cat"][:25] + pictures["dog"][:25])])
+        with self.new_file("k.h5") as file:
+            for cls, count in (("cat", 30), ("dog", 22)):
+                for i in range(count):
+                    file[f"{cls}/{i:03}/x"], file[f"{cls}/{i:03}/y"] = pictures[cls][i], i
+        self.assertEqual(self.choices(path, "dog/*/x"), ["#cat", "#*/*/x,*/*/y"])
+        self.check(path + "#*/*/x,*/*/y", [np.stack(pictures["cat"] + pictures["dog"][:22]),
+                                           np.concatenate([np.arange(30), np.arange(22)])])
+
+    def test_groups_of_other_types_are_parts_of_samples(self):
+        path = self.path("p.h5")
+        images, depths = ([values(shape, dtype, i) for i in range(30)]
+                          for shape, dtype in (((4, 4, 3), "u1"), ((4, 4), "<f4")))
+        with self.new_file("p.h5") as file:
+            for i in range(30):
+                file[f"image/{i:03}"], file[f"depth/{i:03}"] = images[i], depths[i]
+        self.check(path, [np.stack(depths), np.stack(images)])
+        self.assertIn("depth/*,image/* (30 samples)", self.notes(path))
+
+    def test_a_group_is_a_data_set_for_itself(self):
+        path = self.path("o.h5")
+        with self.new_file("o.h5") as file:
+            file["a/x"], file["a/deep/y"], file["b"] = values((5, 2), "<f4"), np.arange(5), np.arange(7)
+            file["a/one"] = 3
+            for i in range(6):
+                file[f"s/img_{i}"] = values((2, 3), "u1", i)
+        for choice in ("#a", "#/a/", "#a[:]"):
+            self.check(path + choice, [np.arange(5), values((5, 2), "<f4")])
+            report = self.succeed_json("inspect", path + choice)
+            self.assertEqual(report["schema"], "deep.y:i64[],x:f32[2]")
+            self.assertEqual(report["notes"], ["left out, as single values: a/one"])
+        self.check(path + "#s", [np.stack([values((2, 3), "u1", i) for i in range(6)])])
+        self.assertEqual(self.succeed_json("inspect", path + "#s")["schema"], "img:u8[2x3]")
+        self.check(path + "#s[:]", [values((2, 3), "u1", i) for i in range(6)])
+        self.fail("inspect", path + "#z=a", code=2, naming=["'a' is a group", "'z'"])
+        self.fail("inspect", path + "#b,a", code=2, naming=["'a' is a group"])
+        self.fail("inspect", path + "#c", naming=["no data set 'c'"])
 
     def test_a_sample_that_lacks_something_is_named(self):
         with self.new_file("l.h5") as file:
@@ -575,11 +742,31 @@ class Hdf5Links(Formats):
             file["alias"] = h5py.SoftLink("/x")
         self.check(path, [values((9, 3), "<f4")])
         self.assertEqual(self.succeed_json("inspect", path)["notes"],
-                         ["left out, as soft links to what is not in this file: gone, group/gone"])
+                         ["left out, as other names of what is read: alias; name them for it: "
+                          f"'{path}#alias'",
+                          "left out, as soft links to what is not in this file: gone, group/gone"])
         self.check(path + "#alias", [values((9, 3), "<f4")])
         for name, target in (("gone", "/nowhere"), ("gone/y", "/nowhere"),
                              ("group/gone", "none/of it")):
             self.fail("inspect", path + "#" + name, naming=[f"no data set '{name}'", f"'{target}'"])
+
+    def test_second_names_are_named_wherever_data_are_opened(self):
+        path = self.path("set/a.h5")
+        with h5py.File(path, "a") as file:
+            file["y"] = values((9,), "<i4")
+            file["z/labels"], file["z/group"] = file["x"], file.create_group("first")
+            file["first/w"] = values((9, 2), "<f4")
+        note = ("left out, as other names of what is read: z/group, z/labels; name them for it: "
+                f"'{path}#z/group'")
+        self.check(path, [values((9, 2), "<f4"), values((9, 3), "<f4"), values((9,), "<i4")])
+        told = [self.run_command(*command) for command in
+                (("inspect", path), ("verify", path),
+                 ("samples", path, "--batch", 3, "--epochs", 1, "--output", "/dev/null"))]
+        for result in told:
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual((result.stdout + result.stderr).count(note), 1, result)
+        self.check(path + "#z/group", [values((9, 2), "<f4")])
+        self.check(path + "#labels=z/labels,y", [values((9, 3), "<f4"), values((9,), "<i4")])
 
     def test_links_among_data_sets_of_samples_are_named(self):
         links = {"5": h5py.SoftLink("/nowhere"), "6": h5py.ExternalLink("b.h5", "y"),
@@ -596,11 +783,18 @@ class Hdf5Links(Formats):
                     continue
                 groups[f"s{i}/image"] = values((4, 5), "<f4")
                 groups[f"s{i}/label"] = i
-        told = "left out, as links are no samples: s8, s5, s7, s6"
-        for name in ("each.h5", "each.h5#s*", "groups.h5", "groups.h5#*/image,*/label"):
-            report = self.succeed_json("inspect", self.path(name))
+        for name, choice in (("each.h5", "#s*"), ("groups.h5", "#s*/image,s*/label")):
+            path = self.path(name)
+            report = self.succeed_json("inspect", path)
             self.assertEqual(report["entries"], 26)
-            self.assertIn(told, report["notes"])
+            self.assertIn("left out, as links are no samples: s8, s5, s7, s6; with second names of "
+                          f"samples: '{path}{choice}'", report["notes"])
+            report = self.succeed_json("inspect", path + choice)
+            self.assertEqual(report["entries"], 27)
+            self.assertIn("left out, as links are no samples: s5, s7, s6", report["notes"])
+        with h5py.File(self.path("groups.h5")) as file:
+            images = [file[f"s{i}/image"][()] for i in range(30) if str(i) not in links]
+        self.check(self.path("groups.h5") + "#*/image", [np.stack(images)])
         with h5py.File(self.path("groups.h5"), "a") as groups:
             del groups["s9/label"]
             groups["s9/label"] = h5py.SoftLink("/nowhere")
@@ -618,6 +812,21 @@ class Npy(Formats):
                 np.lib.format.write_array(file, array, version=version)
             with self.subTest(dtype=dtype, version=version):
                 self.check(path, [array])
+
+    def test_samples_without_values_are_told_by_their_shape(self):
+        np.save(self.path("n.npy"), np.zeros((4, 0)))
+        self.assertEqual(self.succeed_json("inspect", self.path("n.npy"))["entries"], 4)
+        self.fail("samples", self.path("n.npy"), "--batch", 2, "--epochs", 1, naming=["data:f64[0]"])
+
+    def test_what_cannot_be_written_is_told_with_the_reason(self):
+        np.save(self.path("w.npy"), values((3000, 50), "<f8"))
+        for more in ((), ("--group", 1), ("--dump", "all"), ("--dump", "all", "--group", 1)):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([COMMAND, "inspect", self.path("w.npy"), *map(str, more)],
+                                        stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                        check=False)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("No space left on device", result.stderr)
 
     def test_many_files_and_few_rows(self):
         arrays = [values((rows, 4), ">i4", rows) for rows in (3, 0, 1, 9)]

@@ -55,17 +55,20 @@ Dataset read_dataset(const Library& library, DriverState& state, hid_t id,
 /// Data sets of one field, of which each is one row, as a field. Not empty.
 std::shared_ptr<const FieldStorage> one_behind_the_other(std::span<const Dataset> datasets);
 
-/// Paths of the data sets that hard links lead to, sorted; the library visits each object once.
-/// Throws corrupt, io.
-std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
-                                       hid_t file);
-/// Links that are no hard ones: to other files, within this one, and those of the latter that lead
-/// to nothing in it.
-enum class LinkKind : std::uint8_t { external, soft, dangling };
-/// Paths of such links, sorted.
-std::vector<std::string> list_links(hid_t file, LinkKind kind);
-/// Paths of hard links to data sets and groups that have been met under another name, sorted.
-std::vector<std::string> list_second_names(hid_t file);
+/// What a file, or a group of it, has names for: paths from the file's root, each list sorted.
+struct Listing {
+  std::vector<std::string> datasets;  ///< that hard links lead to, each under one of its names
+  std::vector<std::string> aliases;   ///< more hard links, to what has a name already
+  std::vector<std::string> soft;      ///< links within the file
+  std::vector<std::string> external;  ///< links to other files
+
+  std::vector<std::string> links() const;  ///< all that is no data set under its one name
+};
+/// `group` is a path, perhaps empty, without '/' at its ends. Throws corrupt, io.
+Listing list_names(const Library& library, const DriverState& state, hid_t file,
+                   const std::string& group = {});
+/// Whether a soft link leads to something in its own file.
+bool leads_somewhere(hid_t file, const std::string& link);
 
 /// Where an external link leads to.
 struct Elsewhere {

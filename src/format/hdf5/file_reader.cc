@@ -1,30 +1,21 @@
 // What one file holds: data sets whose rows are samples, or those that samples have for themselves;
 // found by the library, which is not used again.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "format/hdf5/dataset.hpp"
-#include "format/hdf5/open_hdf5.hpp"
+#include "format/hdf5/layout.hpp"
 #include "storage/url.hpp"
 
 namespace forebay::hdf5 {
 namespace {
 
-constexpr std::size_t kMostNames = 20;  // in a message
-
-std::string some_of(std::span<const std::string> names) {
-  if (names.empty()) return "none";
-  std::vector<std::string> shown;
-  for (const std::string& name : names.first(std::min(names.size(), kMostNames))) {
-    shown.push_back(shown_name(name));
-  }
-  if (names.size() > kMostNames) shown.push_back(fmt::format("{} more", names.size() - kMostNames));
-  return fmt::format("{}", fmt::join(shown, ", "));
+bool is_group(hid_t file, const std::string& path) {
+  return Id(H5Gopen2(file, path.c_str(), H5P_DEFAULT), H5Gclose).valid();
 }
 
 Error cannot_open(const Library& library, const DriverState& state, hid_t file,
@@ -32,7 +23,7 @@ Error cannot_open(const Library& library, const DriverState& state, hid_t file,
   if (state.failure) return *state.failure;
   const std::string reason = library.last_error();
   const Where where{.file = state.file->path()};
-  const auto names = list_datasets(library, state, file);
+  const auto names = list_names(library, state, file).datasets;
   if (std::ranges::find(names, path) != names.end()) {
     return {ErrorKind::corrupt,
             fmt::format("data set '{}' cannot be opened: {}", shown_name(path), reason),
@@ -44,6 +35,10 @@ Error cannot_open(const Library& library, const DriverState& state, hid_t file,
                 "there is no data set '{}': a soft link leads to '{}', which is not in this file",
                 shown_name(path), shown_name(*target)),
             "name another, or write what the link leads to", where};
+  }
+  if (is_group(file, path)) {
+    return {ErrorKind::usage, fmt::format("'{}' is a group, not a data set", shown_name(path)),
+            "name it alone, 'FILE#GROUP', or data sets of it", where};
   }
   return {ErrorKind::not_found,
           fmt::format("there is no data set '{}'; it has {}", shown_name(path), some_of(names)),
@@ -61,21 +56,18 @@ struct OpenFile {
 
 /// "img" of "img_*", "image" of "*/image", "images" of "images/*".
 std::string name_of_pattern(const std::string& pattern) {
-  const std::size_t star = pattern.find('*');
-  const std::size_t after = pattern.find('/', star);
+  const Stars stars = *stars_of(pattern);
+  const std::size_t after = pattern.find('/', stars.end);
   if (after != std::string::npos) return field_name(pattern.substr(after));
-  std::string name = field_name(pattern.substr(0, star) + pattern.substr(star + 1));
+  std::string name = field_name(pattern.substr(0, stars.begin) + pattern.substr(stars.end));
   constexpr const char* kApart = "._-";
   name.erase(0, std::min(name.find_first_not_of(kApart), name.size()));
   name.erase(name.find_last_not_of(kApart) + 1);
   return name.empty() ? "data" : name;
 }
 
-std::string list_of(std::span<const std::string> names) {
-  std::vector<std::string> shown;
-  for (const std::string& name : names) shown.push_back(shown_name(name));
-  return fmt::format("{}", fmt::join(shown, ","));
-}
+/// What stands behind a name whose rows are samples, whatever names and shapes suggest.
+constexpr std::string_view kRows = "[:]";
 
 /// Uses the library while it lives.
 class FileReader {
@@ -89,20 +81,28 @@ class FileReader {
   const std::string& path() const { return main_.state.file->path(); }
   void note(const std::string& text) {
     constexpr std::size_t kMostNotes = 8;
-    const bool told = std::ranges::count(notes_, text) > 0 || notes_.size() == kMostNotes;
-    if (!told) notes_.push_back(text);
+    if (std::ranges::count(notes_, text) > 0 || notes_.size() > kMostNotes) return;
+    notes_.push_back(notes_.size() < kMostNotes ? text : "more is left out; inspect a file alone");
   }
   Id open(OpenFile& file, const std::string& stored) const;
   OpenFile& follow(const Elsewhere& link, const std::string& stored);
-  std::vector<FileField> read_all(const std::vector<std::string>& names);
+  bool is_literal(const std::string& name) const {
+    return H5Lexists(main_.opened.get(), name.c_str(), H5P_DEFAULT) > 0;
+  }
+  bool is_starred(const FieldChoice& choice) const {
+    return stars_of(choice.stored) && !is_literal(choice.stored);
+  }
+  Listing names(const std::string& group = {}) const {
+    return list_names(library_, main_.state, main_.opened.get(), group);
+  }
   FileField read_chosen(const FieldChoice& choice);
-  FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices);
+  FileContent read_group(const std::string& group, bool rows);
+  std::vector<FileField> read_rows(const Listing& listing, std::size_t prefix);
+  FileContent read_samples(const NamedSamples& samples, std::span<const FieldChoice> choices,
+                           const std::string& links);
+  std::vector<FieldChoice> without_rows_marks(std::span<const FieldChoice> choices) const;
+  void add_second_names(Listing& listing) const;
   FileContent read_by_choice(std::span<const FieldChoice> choices);
-  bool are_samples(const NamedSamples& found, std::span<const std::string> names);
-  std::string links_left_out() const;
-  void require_whole(const NamedSamples& samples) const;
-  std::optional<std::uint64_t> rows_of(const std::string& stored);
-  [[noreturn]] void refuse_unclear(const NamedSamples& found) const;
 
   const Library library_;
   OpenFile main_;
@@ -168,97 +168,17 @@ FileField FileReader::read_chosen(const FieldChoice& choice) {
   }
 }
 
-/// Nothing for a single value.
-std::optional<std::uint64_t> FileReader::rows_of(const std::string& stored) {
-  const auto shape = shape_of(open(main_, stored).get());
-  return shape.empty() ? std::nullopt : std::optional(shape[0]);
-}
-
 /// Of samples that have data sets of their own, in words; empty: there are none.
-std::string FileReader::links_left_out() const {
-  const hid_t file = main_.opened.get();
-  std::vector<std::string> links = list_second_names(file);
-  for (const LinkKind kind : {LinkKind::soft, LinkKind::external}) {
-    std::ranges::copy(list_links(file, kind), std::back_inserter(links));
-  }
+std::string links_left_out(const Listing& listing) {
+  const auto links = listing.links();
   return links.empty() ? std::string() : "left out, as links are no samples: " + some_of(links);
 }
 
-void FileReader::require_whole(const NamedSamples& samples) const {
-  if (samples.lacking.empty()) return;
-  const std::string links = links_left_out();
-  throw Error(ErrorKind::corrupt,
-              links.empty() ? samples.lacking : fmt::format("{} ({})", samples.lacking, links),
-              "name what all samples have: FILE#*/NAME,*/NAME", {.file = path()});
-}
-
-void FileReader::refuse_unclear(const NamedSamples& found) const {
-  const bool groups = found.in_groups();
-  std::vector<std::string> rows;
-  for (std::size_t s = 0; s < std::min(found.keys.size(), groups ? 1 : kMostNames); ++s) {
-    for (std::size_t p = 0; p < found.patterns.size(); ++p) rows.push_back(found.at(p, s));
-  }
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("its data sets {} ({} of each, from '{}' to '{}') may be a sample each, or "
-                  "hold a sample in each row",
-                  list_of(found.patterns), found.keys.size(), shown_name(found.at(0, 0)),
-                  shown_name(found.at(0, found.keys.size() - 1))),
-      fmt::format("say which: '{}#{}' for a sample each, '{}#{}' for rows", path(),
-                  list_of(found.patterns), path(), list_of(rows)),
-      {.file = path()});
-}
-
-/// Whether what names suggest is so, by the shapes: never where each row may be a sample as well.
-bool FileReader::are_samples(const NamedSamples& found, std::span<const std::string> names) {
-  if (!found.lacking.empty()) {
-    std::set<std::optional<std::uint64_t>> all;
-    for (const std::string& name : names) all.insert(rows_of(name));
-    if (all.size() == 1 && *all.begin()) return false;
-    require_whole(found);
-  }
-  std::optional<std::uint64_t> rows;
-  std::vector<Id> types(found.patterns.size());  // of the first sample
-  bool same = true;                              // all have as many rows
-  bool tables = true;                            // those of one sample have
-  bool one_type = true;                          // all of a pattern have, as columns need not
-  for (std::size_t s = 0; s < found.keys.size(); ++s) {
-    std::optional<std::uint64_t> of_sample;
-    for (std::size_t p = 0; p < found.patterns.size(); ++p) {
-      const Id id = open(main_, found.at(p, s));
-      const auto shape = shape_of(id.get());
-      if (shape.empty()) return true;
-      const std::optional here = shape[0];
-      Id type(H5Dget_type(id.get()), H5Tclose);
-      if (s == 0) {
-        types[p] = std::move(type);
-      } else {
-        one_type = one_type && H5Tequal(types[p].get(), type.get()) > 0;
-      }
-      same = same && here == rows.value_or(*here);
-      tables = tables && here == of_sample.value_or(*here);
-      rows = rows.value_or(*here);
-      of_sample = here;
-    }
-  }
-  if (!same) {
-    if (!tables || found.patterns.size() == 1 || !found.in_groups()) return true;
-    refuse_unclear(found);
-  }
-  if (!one_type) return false;
-  std::size_t fitting = 0;  // others that have as many rows
-  for (const std::string& name : found.others) {
-    if (rows_of(name) == rows) ++fitting;
-  }
-  if (fitting > 0 && fitting == found.others.size()) return false;
-  if (found.keys.size() > *rows) return true;
-  if (found.keys.size() == 2 && !found.in_groups() && found.others.empty()) return false;
-  refuse_unclear(found);
-}
-
+/// A choice for each pattern.
 FileContent FileReader::read_samples(const NamedSamples& samples,
-                                     std::span<const FieldChoice> choices) {
-  if (const std::string links = links_left_out(); !links.empty()) note(links);
+                                     std::span<const FieldChoice> choices,
+                                     const std::string& links) {
+  if (!links.empty()) note(links);
   FileContent content{.fields = {}, .keys = samples.keys, .parts = {}};
   bool alike = true;
   for (std::size_t p = 0; p < samples.patterns.size(); ++p) {
@@ -268,8 +188,7 @@ FileContent FileReader::read_samples(const NamedSamples& samples,
       const Id id = open(main_, stored);
       all.push_back(read_dataset(library_, main_.state, id.get(), stored, SampleIs::whole));
       Field& field = all.back().field;
-      field.name = choices.empty() || choices[p].name.empty() ? name_of_pattern(samples.patterns[p])
-                                                              : choices[p].name;
+      field.name = choices[p].name.empty() ? name_of_pattern(samples.patterns[p]) : choices[p].name;
       alike = alike && field == all[0].field;
     }
     content.parts.push_back(std::move(all));
@@ -282,38 +201,89 @@ FileContent FileReader::read_samples(const NamedSamples& samples,
   return content;
 }
 
-std::vector<FileField> FileReader::read_all(const std::vector<std::string>& names) {
+/// All that have rows, called by what follows `prefix` characters of their paths.
+std::vector<FileField> FileReader::read_rows(const Listing& listing, std::size_t prefix) {
+  const auto choice = [&](const std::string& name) {
+    return FieldChoice{.name = field_name(name.substr(prefix)), .stored = name};
+  };
   std::vector<FileField> fields;
   std::vector<std::string> single;
-  for (const std::string& name : names) {
-    if (rows_of(name)) {
-      fields.push_back(read_chosen({.name = {}, .stored = name}));
-    } else {
+  for (const std::string& name : listing.datasets) {
+    if (shape_of(open(main_, name).get()).empty()) {
       single.push_back(name);
+    } else {
+      fields.push_back(read_chosen(choice(name)));
     }
   }
-  for (const std::string& name : list_links(main_.opened.get(), LinkKind::external)) {
+  for (const std::string& name : listing.external) {
     try {
-      fields.push_back(read_chosen({.name = {}, .stored = name}));
+      fields.push_back(read_chosen(choice(name)));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
       note(fmt::format("left out: {}", error.happened()));
     }
   }
-  const auto dangling = list_links(main_.opened.get(), LinkKind::dangling);
+  std::vector<std::string> aliases = listing.aliases;
+  std::vector<std::string> dangling;
+  for (const std::string& name : listing.soft) {
+    (leads_somewhere(main_.opened.get(), name) ? aliases : dangling).push_back(name);
+  }
+  if (!aliases.empty()) {
+    note(fmt::format("left out, as other names of what is read: {}; name them for it: '{}#{}'",
+                     some_of(aliases), path(), shown_name(aliases[0])));
+  }
   if (!dangling.empty())
     note("left out, as soft links to what is not in this file: " + some_of(dangling));
   if (!single.empty()) note("left out, as single values: " + some_of(single));
   return fields;
 }
 
+/// Those of choices that are rows of all that a pattern stands for.
+std::vector<FieldChoice> FileReader::without_rows_marks(
+    std::span<const FieldChoice> choices) const {
+  std::vector<FieldChoice> plain;
+  for (const FieldChoice& choice : choices) {
+    const std::string& stored = choice.stored;
+    if (!stored.ends_with(kRows) || is_literal(stored)) {
+      plain.push_back(choice);
+      continue;
+    }
+    const std::string name = stored.substr(0, stored.size() - kRows.size());
+    if (!stars_of(name) || is_literal(name)) {
+      plain.push_back({.name = choice.name, .stored = name});
+      continue;
+    }
+    if (!choice.name.empty()) {
+      throw Error(ErrorKind::usage,
+                  fmt::format("'{}' may be many fields, which cannot all be called '{}'",
+                              shown_name(stored), choice.name),
+                  "leave the name out", {.file = path()});
+    }
+    Listing listing = names();
+    add_second_names(listing);
+    const NamedSamples all = match_samples(listing.datasets, {name});
+    for (std::size_t s = 0; s < all.keys.size(); ++s) {
+      plain.push_back({.name = {}, .stored = all.at(0, s)});
+    }
+  }
+  return plain;
+}
+
+/// What was asked for by name is read whatever else it is called.
+void FileReader::add_second_names(Listing& listing) const {
+  for (const std::string& alias : std::exchange(listing.aliases, {})) {
+    if (is_group(main_.opened.get(), alias)) {
+      const auto inside = names(alias).datasets;
+      listing.datasets.insert(listing.datasets.end(), inside.begin(), inside.end());
+    } else {
+      listing.datasets.push_back(alias);
+    }
+  }
+}
+
 /// Those with a '*' that is in no name are of samples that have data sets of their own; beside them
 /// may be others that have a row for each.
 FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
-  const auto is_starred = [&](const FieldChoice& choice) {
-    const bool literal = H5Lexists(main_.opened.get(), choice.stored.c_str(), H5P_DEFAULT) > 0;
-    return !literal && std::ranges::count(choice.stored, '*') == 1;
-  };
   std::vector<FieldChoice> starred;
   std::vector<FileField> rows;
   for (const FieldChoice& choice : choices) {
@@ -326,10 +296,12 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   if (starred.empty()) return {.fields = std::move(rows)};
   std::vector<std::string> patterns;
   for (const FieldChoice& choice : starred) patterns.push_back(choice.stored);
-  const auto names = list_datasets(library_, main_.state, main_.opened.get());
-  const NamedSamples samples = match_samples(names, std::move(patterns));
-  require_whole(samples);
-  FileContent content = read_samples(samples, starred);
+  Listing listing = names();
+  add_second_names(listing);
+  const NamedSamples samples = match_samples(listing.datasets, std::move(patterns));
+  const std::string links = links_left_out(listing);
+  require_whole(samples, path(), links);
+  FileContent content = read_samples(samples, starred, links);
   if (rows.empty()) return content;
   if (content.fields.empty()) {
     throw Error(ErrorKind::unsupported,
@@ -349,24 +321,56 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   return content;
 }
 
-FileContent FileReader::read(std::span<const FieldChoice> choices) {
-  if (!choices.empty()) return read_by_choice(choices);
-  const auto names = list_datasets(library_, main_.state, main_.opened.get());
-  const auto found = find_samples(names);
-  if (found && are_samples(*found, names)) {
-    note(
-        fmt::format("each sample is taken to have data sets of its own: {} ({} samples); name "
-                    "data sets whose rows are samples: FILE#NAME,NAME",
-                    list_of(found->patterns), found->keys.size()));
-    if (!found->others.empty()) {
-      note("left out, as they belong to no sample: " + some_of(found->others));
+/// All of a file, or of a group of it, which is called as in names() then.
+FileContent FileReader::read_group(const std::string& group, bool rows) {
+  const std::string below = group.empty() ? group : group + "/";
+  const Listing listing = names(group);
+  if (!rows) {
+    const std::string links = links_left_out(listing);
+    const Layout layout =
+        judge_layout({.path = path(),
+                      .group = below,
+                      .names = listing.datasets,
+                      .links = links,
+                      .open = [this](const std::string& name) { return open(main_, name); }});
+    for (const std::string& text : layout.notes) note(text);
+    if (layout.samples) {
+      std::vector<FieldChoice> choices;
+      for (const std::string& pattern : layout.samples->patterns) {
+        choices.push_back(
+            {.name = name_of_pattern(pattern.substr(below.size())), .stored = pattern});
+      }
+      const std::string ways = fmt::format("{}; with second names of samples: '{}#{}'", links,
+                                           path(), list_of(layout.samples->patterns));
+      return read_samples(*layout.samples, choices, listing.aliases.empty() ? links : ways);
     }
-    return read_samples(*found, {});
   }
-  FileContent content{.fields = read_all(names)};
+  FileContent content{.fields = read_rows(listing, below.size())};
   if (!content.fields.empty()) return content;
-  throw Error(ErrorKind::not_found, "the file holds no data set with samples",
+  throw Error(ErrorKind::not_found,
+              group.empty()
+                  ? "the file holds no data set with samples"
+                  : fmt::format("group '{}' holds no data set with samples", shown_name(group)),
               "give a file whose data sets have a first dimension", {.file = path()});
+}
+
+FileContent FileReader::read(std::span<const FieldChoice> choices) {
+  if (choices.empty()) return read_group({}, false);
+  const bool rows = choices[0].stored.ends_with(kRows) && !is_literal(choices[0].stored);
+  std::string group = choices[0].stored;
+  if (rows) group.resize(group.size() - kRows.size());
+  if (choices.size() > 1 || !is_group(main_.opened.get(), group)) {
+    return read_by_choice(without_rows_marks(choices));
+  }
+  if (!choices[0].name.empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("'{}' is a group, whose data sets cannot all be called '{}'",
+                            shown_name(group), choices[0].name),
+                "leave the name out, or name data sets of it", {.file = path()});
+  }
+  group.erase(0, std::min(group.find_first_not_of('/'), group.size()));
+  group.erase(group.find_last_not_of('/') + 1);
+  return read_group(group, rows);
 }
 
 }  // namespace

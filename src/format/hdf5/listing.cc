@@ -1,47 +1,40 @@
 // Which data sets a file lists, and which links that lead to no data set of their own.
 #include <algorithm>
-#include <set>
-#include <span>
 
 #include "format/hdf5/dataset.hpp"
 
 namespace forebay::hdf5 {
 namespace {
 
-/// Notes names of what is of a type. Generic, because that of `info` depends on the library's
-/// version.
-template <auto kWanted>
-constexpr auto kNote = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
+struct Objects {
+  std::vector<std::string> all;
+  std::vector<std::string> datasets;
+};
+
+// Generic, because the types of `info` depend on the library's version.
+constexpr auto kNoteObject = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
   try {
-    if (info->type == kWanted) static_cast<std::vector<std::string>*>(into)->push_back(name);
+    auto& objects = *static_cast<Objects*>(into);
+    objects.all.emplace_back(name);
+    if (info->type == H5O_TYPE_DATASET) objects.datasets.emplace_back(name);
     return 0;
   } catch (const std::exception&) {
     return -1;
   }
 };
 
-/// By what identifies an object in the file.
-struct HardLinks {
-  std::set<std::vector<std::byte>> seen;
-  std::vector<std::string> again;
-};
-
-constexpr auto kNoteAgain = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
+/// `aliases` gets all hard links.
+constexpr auto kNoteLink = [](hid_t, const char* name, const auto* info, void* into) -> herr_t {
   try {
-    if (info->type != H5L_TYPE_HARD) return 0;
-    auto& links = *static_cast<HardLinks*>(into);
-    const auto id = std::as_bytes(std::span(&info->u, 1));
-    if (!links.seen.emplace(id.begin(), id.end()).second) links.again.push_back(name);
+    auto& names = *static_cast<Listing*>(into);
+    if (info->type == H5L_TYPE_HARD) names.aliases.emplace_back(name);
+    if (info->type == H5L_TYPE_SOFT) names.soft.emplace_back(name);
+    if (info->type == H5L_TYPE_EXTERNAL) names.external.emplace_back(name);
     return 0;
   } catch (const std::exception&) {
     return -1;
   }
 };
-
-/// In its own file.
-bool leads_somewhere(hid_t file, const std::string& link) {
-  return H5Oexists_by_name(file, link.c_str(), H5P_DEFAULT) > 0;
-}
 
 struct LinkValue {
   std::string name;
@@ -68,38 +61,42 @@ std::optional<LinkValue> first_link(hid_t file, const std::string& path, Wanted&
 
 }  // namespace
 
-std::vector<std::string> list_datasets(const Library& library, const DriverState& state,
-                                       hid_t file) {
-  std::vector<std::string> names;
-  if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, kNote<H5O_TYPE_DATASET>, &names, H5O_INFO_BASIC) <
-      0) {
+bool leads_somewhere(hid_t file, const std::string& link) {
+  return H5Oexists_by_name(file, link.c_str(), H5P_DEFAULT) > 0;
+}
+
+std::vector<std::string> Listing::links() const {
+  std::vector<std::string> all = aliases;
+  all.insert(all.end(), soft.begin(), soft.end());
+  all.insert(all.end(), external.begin(), external.end());
+  return all;
+}
+
+Listing list_names(const Library& library, const DriverState& state, hid_t file,
+                   const std::string& group) {
+  const std::string root = "/" + group;
+  Objects objects;
+  Listing names;
+  if (H5Ovisit_by_name2(file, root.c_str(), H5_INDEX_NAME, H5_ITER_INC, kNoteObject, &objects,
+                        H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
+      H5Lvisit_by_name(file, root.c_str(), H5_INDEX_NAME, H5_ITER_INC, kNoteLink, &names,
+                       H5P_DEFAULT) < 0) {
     if (state.failure) throw *state.failure;
     throw Error(ErrorKind::corrupt, "its data sets cannot be listed: " + library.last_error(),
                 "the file is damaged: restore it from a copy, or name data sets with '#NAME,...'",
                 {.file = state.file->path()});
   }
-  std::ranges::sort(names);
-  return names;
-}
-
-std::vector<std::string> list_links(hid_t file, LinkKind kind) {
-  std::vector<std::string> names;
-  const H5L_iterate_t external = kNote<H5L_TYPE_EXTERNAL>;
-  const H5L_iterate_t soft = kNote<H5L_TYPE_SOFT>;
-  // Where it fails, listing data sets has failed as well.
-  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kind == LinkKind::external ? external : soft, &names);
-  if (kind == LinkKind::dangling) {
-    std::erase_if(names, [&](const std::string& name) { return leads_somewhere(file, name); });
+  std::ranges::sort(objects.all);
+  std::erase_if(names.aliases, [&](const std::string& name) {
+    return std::ranges::binary_search(objects.all, name);
+  });
+  names.datasets = std::move(objects.datasets);
+  for (auto* list : {&names.datasets, &names.aliases, &names.soft, &names.external}) {
+    std::ranges::sort(*list);
+    if (group.empty()) continue;
+    for (std::string& name : *list) name.insert(0, group + "/");
   }
-  std::ranges::sort(names);
   return names;
-}
-
-std::vector<std::string> list_second_names(hid_t file) {
-  HardLinks links;
-  H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, kNoteAgain, &links);
-  std::ranges::sort(links.again);
-  return std::move(links.again);
 }
 
 std::optional<Elsewhere> external_link(hid_t file, const std::string& path) {

@@ -1,4 +1,4 @@
-// Files in which every sample has data sets of its own.
+// What names of data sets suggest.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +8,7 @@
 
 #include "forebay/error.hpp"
 #include "format/dataset_files.hpp"
-#include "format/hdf5/open_hdf5.hpp"
+#include "format/hdf5/layout.hpp"
 
 namespace forebay::hdf5 {
 namespace {
@@ -44,37 +44,40 @@ void for_each_step(const std::string& name, Use&& use) {
   }
 }
 
-/// Names by the pattern that most others share with each.
+/// For each name the pattern that it shares with most others; none where it shares none.
 template <typename ForEach>
-std::map<std::string, std::size_t> families(std::span<const std::string> names,
-                                            ForEach&& patterns) {
+std::vector<std::string> families(std::span<const std::string> names, ForEach&& patterns) {
   std::map<std::string, std::size_t> all;
   for (const std::string& name : names) {
     // Nothing could tell such a '*' from that of a pattern.
     if (name.find('*') != std::string::npos) return {};
     patterns(name, [&](const std::string& pattern) { ++all[pattern]; });
   }
-  std::map<std::string, std::size_t> chosen;
+  std::vector<std::string> chosen;
   for (const std::string& name : names) {
-    const std::string* best = nullptr;
+    const std::pair<const std::string, std::size_t>* best = nullptr;
     patterns(name, [&](const std::string& pattern) {
       const auto at = all.find(pattern);
-      if (best == nullptr || at->second > all.at(*best)) best = &at->first;
+      if (best == nullptr || at->second > best->second) best = &*at;
     });
-    if (best != nullptr) ++chosen[*best];
+    chosen.push_back(best == nullptr ? std::string() : best->first);
   }
   return chosen;
 }
 
 /// Patterns of more than half of as many names as the one with most has; none where these patterns
 /// have no more than half of all names.
-std::vector<std::string> common(const std::map<std::string, std::size_t>& families,
-                                std::size_t names, std::size_t least) {
+std::vector<std::string> common(std::span<const std::string> families, std::size_t names,
+                                std::size_t least) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& family : families) {
+    if (!family.empty()) ++counts[family];
+  }
   std::size_t most = 0;
-  for (const auto& [pattern, count] : families) most = std::max(most, count);
+  for (const auto& [pattern, count] : counts) most = std::max(most, count);
   std::vector<std::string> patterns;
   std::size_t covered = 0;
-  for (const auto& [pattern, count] : families) {
+  for (const auto& [pattern, count] : counts) {
     if (2 * count <= most) continue;
     patterns.push_back(pattern);
     covered += count;
@@ -82,16 +85,34 @@ std::vector<std::string> common(const std::map<std::string, std::size_t>& famili
   return most >= least && 2 * covered > names ? patterns : std::vector<std::string>();
 }
 
-/// What stands in `name` for the '*' of `pattern`; empty where it is another one.
-std::string matched(const std::string& name, const std::string& pattern) {
-  const std::size_t star = pattern.find('*');
-  const std::string_view end = std::string_view(pattern).substr(star + 1);
-  if (name.size() < pattern.size() || !name.starts_with(pattern.substr(0, star)) ||
+/// Each family once, and names that have none, or one for themselves.
+std::vector<std::string> layout_of(std::span<const std::string> names,
+                                   std::span<const std::string> families) {
+  std::map<std::string, std::vector<std::string>> members;
+  std::vector<std::string> layout;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (families[i].empty()) {
+      layout.push_back(names[i]);
+    } else {
+      members[families[i]].push_back(names[i]);
+    }
+  }
+  for (const auto& [family, all] : members) layout.push_back(all.size() > 1 ? family : all[0]);
+  return layout;
+}
+
+/// What stands in `name` for the stars of `pattern`, in as many steps; empty where it is another
+/// one.
+std::string matched(const std::string& name, const std::string& pattern, const Stars& stars) {
+  const std::string_view end = std::string_view(pattern).substr(stars.end);
+  if (name.size() < pattern.size() || !name.starts_with(pattern.substr(0, stars.begin)) ||
       !name.ends_with(end)) {
     return {};
   }
-  const std::string key = name.substr(star, name.size() - end.size() - star);
-  return key.find('/') == std::string::npos ? key : std::string();
+  const std::string key = name.substr(stars.begin, name.size() - end.size() - stars.begin);
+  const std::size_t steps = (stars.end - stars.begin) / 2;
+  const auto slashes = static_cast<std::size_t>(std::ranges::count(key, '/'));
+  return slashes == steps ? key : std::string();
 }
 
 /// The number that `text` begins with, without zeros in front, which becomes shorter by it.
@@ -125,26 +146,37 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+std::optional<Stars> stars_of(const std::string& text) {
+  const std::size_t begin = text.find('*');
+  if (begin == std::string::npos) return {};
+  std::size_t end = begin + 1;
+  while (text.compare(end, 2, "/*") == 0) end += 2;
+  if (text.find('*', end) != std::string::npos) return {};
+  return Stars{.begin = begin, .end = end};
+}
+
 std::string NamedSamples::at(std::size_t pattern, std::size_t sample) const {
   const std::string& text = patterns[pattern];
-  const std::size_t star = text.find('*');
-  return text.substr(0, star) + keys[sample] + text.substr(star + 1);
+  const Stars stars = *stars_of(text);
+  return text.substr(0, stars.begin) + keys[sample] + text.substr(stars.end);
 }
 
 bool NamedSamples::in_groups() const {
   return std::ranges::all_of(patterns, [](const std::string& pattern) {
-    return pattern.find('/', pattern.find('*')) != std::string::npos;
+    return pattern.find('/', stars_of(pattern)->end) != std::string::npos;
   });
 }
 
 NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns) {
   NamedSamples found{.patterns = std::move(patterns)};
+  std::vector<Stars> stars;
+  for (const std::string& pattern : found.patterns) stars.push_back(*stars_of(pattern));
   std::vector<std::set<std::string>> keys(found.patterns.size());
   std::set<std::string> all;
   for (const std::string& name : names) {
     bool belongs = false;
     for (std::size_t p = 0; p < keys.size(); ++p) {
-      const std::string key = matched(name, found.patterns[p]);
+      const std::string key = matched(name, found.patterns[p], stars[p]);
       if (key.empty()) continue;
       belongs = true;
       keys[p].insert(key);
@@ -172,10 +204,16 @@ NamedSamples match_samples(std::span<const std::string> names, std::vector<std::
 std::optional<NamedSamples> find_samples(std::span<const std::string> names) {
   const auto numbers = [](const std::string& name, auto&& use) { for_each_number(name, use); };
   const auto steps = [](const std::string& name, auto&& use) { for_each_step(name, use); };
-  auto patterns = common(families(names, numbers), names.size(), 2);
-  if (patterns.empty()) patterns = common(families(names, steps), names.size(), kMostFields + 1);
+  auto chosen = families(names, numbers);
+  auto patterns = common(chosen, names.size(), 2);
+  if (patterns.empty()) {
+    chosen = families(names, steps);
+    patterns = common(chosen, names.size(), kMostFields + 1);
+  }
   if (patterns.empty()) return {};
-  return match_samples(names, std::move(patterns));
+  NamedSamples found = match_samples(names, std::move(patterns));
+  found.layout = layout_of(names, chosen);
+  return found;
 }
 
 }  // namespace forebay::hdf5

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "forebay/error.hpp"
-#include "format/hdf5/open_hdf5.hpp"
+#include "format/hdf5/layout.hpp"
 #include "tests/support/sample_checks.hpp"
 
 namespace forebay::hdf5 {
@@ -58,6 +58,61 @@ TEST(NamedSamples, SoDoManySiblings) {
   ASSERT_TRUE(find_samples(names));
   EXPECT_THAT(find_samples(names)->patterns, ElementsAre("images/*"));
   EXPECT_EQ(find_samples(names)->keys.size(), 17U);
+}
+
+TEST(NamedSamples, StarsStandForWholeSteps) {
+  const Names names{"cat/1", "cat/2", "dog/1", "dog/x/1", "z"};
+  const auto found = match_samples(names, {"*/*"});
+  EXPECT_THAT(found.keys, ElementsAre("cat/1", "cat/2", "dog/1"));
+  EXPECT_THAT(found.others, ElementsAre("dog/x/1", "z"));
+  EXPECT_EQ(found.at(0, 1), "cat/2");
+  EXPECT_FALSE(found.in_groups());
+  EXPECT_TRUE(match_samples(names, {"*/*/1"}).in_groups());
+  EXPECT_FALSE(stars_of("a*b*"));
+  EXPECT_FALSE(stars_of("*/a/*"));
+  EXPECT_FALSE(stars_of("a"));
+}
+
+/// Each as "NAME(members)", splits with a '!'.
+Names alike(const Names& layout, const std::string& group = {}) {
+  Names shown;
+  for (const Alike& one : find_alike(layout, group)) {
+    std::string text;
+    for (const Twin& twin : one.twins) {
+      text += (twin.path.empty() ? twin.name + "?" : twin.path) + "(";
+      for (const auto& [member, stored] : twin.members) text += stored + " ";
+      text.back() = ')';
+    }
+    shown.push_back((one.splits ? "!" : "") + text);
+  }
+  return shown;
+}
+
+TEST(Alike, SplitsAreToldByTheirNames) {
+  EXPECT_THAT(alike({"train/x", "train/y", "test/x"}),
+              ElementsAre("!train(train/x train/y)test(test/x)"));
+  EXPECT_THAT(alike({"X_Test", "X_Train", "meta"}), ElementsAre("!train?(X_Train)test?(X_Test)"));
+  EXPECT_THAT(alike({"a/dev/x", "a/train/x", "b/dev/x", "b/train/x"}).front(),
+              "!train?(a/train/x b/train/x)dev?(a/dev/x b/dev/x)");
+  EXPECT_THAT(alike({"g/train/*", "g/val/*", "test/*"}, "g/").front(),
+              "!g/train(g/train/*)g/val(g/val/*)");
+  for (const Names& layout : {Names{"train/x", "test/y"},
+                              {"train/x", "train/y"},
+                              {"x_train", "y_test"},
+                              {"constraint", "contest"},
+                              {"test", "train/x"}}) {
+    EXPECT_THAT(alike(layout), IsEmpty()) << layout[0];
+  }
+}
+
+TEST(Alike, GroupsAreToldByTheNamesInThem) {
+  EXPECT_THAT(alike({"cat/*", "dog/*", "z"}), ElementsAre("cat(cat/*)dog(dog/*)"));
+  EXPECT_THAT(alike({"l/x", "l/y", "r/x", "r/y", "s/x"}), ElementsAre("l(l/x l/y)r(r/x r/y)"));
+  EXPECT_THAT(alike({"a/l/x", "a/r/x", "b/y"}), ElementsAre("a/l(a/l/x)a/r(a/r/x)"));
+  EXPECT_THAT(alike({"cat/c_*", "dog/d*"}), ElementsAre("cat(cat/c_*)dog(dog/d*)"));
+  EXPECT_THAT(alike({"cat/c_*", "cat/d_*", "dog/d_*"}), IsEmpty());
+  EXPECT_THAT(alike({"*/l/x", "*/r/x"}), IsEmpty()) << "parts of samples";
+  EXPECT_THAT(alike({"x", "y", "a/deep/x", "a/y"}), IsEmpty());
 }
 
 }  // namespace

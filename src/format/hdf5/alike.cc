@@ -1,0 +1,135 @@
+// Names that are repeated, as those of splits and classes are.
+#include <algorithm>
+#include <array>
+
+#include "format/hdf5/layout.hpp"
+
+namespace forebay::hdf5 {
+namespace {
+
+constexpr std::array<std::string_view, 9> kSplits{"train", "training",   "test", "testing", "val",
+                                                  "valid", "validation", "dev",  "eval"};
+constexpr char kHere = '\1';  // where a name was taken out of a path
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+/// A word of a path that is called as a split is.
+struct SplitWord {
+  std::string word;
+  std::string form;   // the path without it
+  std::string group;  // the group that is called so; empty: more than that is
+};
+
+template <typename Use>
+void for_each_split_word(const std::string& path, std::size_t from, Use&& use) {
+  for (std::size_t begin = from; begin < path.size(); ++begin) {
+    if (!is_letter(path[begin])) continue;
+    std::size_t end = begin;
+    while (end < path.size() && is_letter(path[end])) ++end;
+    const std::string word = lower(path.substr(begin, end - begin));
+    if (std::ranges::find(kSplits, word) != kSplits.end()) {
+      const bool step = (begin == 0 || path[begin - 1] == '/') && end < path.size() &&
+                        path[end] == '/' && path.find('*') > end;
+      use(SplitWord{.word = word,
+                    .form = path.substr(0, begin) + kHere + path.substr(end),
+                    .group = step ? path.substr(0, end) : std::string()});
+    }
+    begin = end;
+  }
+}
+
+/// Splits, whatever of the paths tells them.
+std::optional<Alike> find_splits(std::span<const std::string> layout, const std::string& group) {
+  std::map<std::string, Twin> twins;
+  std::map<std::string, std::size_t> forms;
+  for (const std::string& path : layout) {
+    for_each_split_word(path, group.size(), [&](const SplitWord& found) {
+      Twin& twin = twins[found.word];
+      if (twin.members.empty()) twin = {.name = found.word, .path = found.group, .members = {}};
+      if (twin.path != found.group) twin.path.clear();
+      if (twin.members.emplace(found.form, path).second) ++forms[found.form];
+    });
+  }
+  Alike alike{.splits = true, .twins = {}};
+  for (auto& [word, twin] : twins) {
+    const bool shared = std::ranges::any_of(
+        twin.members, [&](const auto& member) { return forms.at(member.first) > 1; });
+    if (shared) alike.twins.push_back(std::move(twin));
+  }
+  if (alike.twins.empty()) return {};
+  std::ranges::sort(alike.twins, {},
+                    [](const Twin& twin) { return std::ranges::find(kSplits, twin.name); });
+  return alike;
+}
+
+/// Samples of one kind are what they are, whatever they are called: "cat/cat_*", "dog/dog_*".
+void forget_names_of_samples(Twin& twin) {
+  if (twin.members.size() != 1) return;
+  const auto& [member, stored] = *twin.members.begin();
+  const std::size_t end = std::min(member.find('/'), member.size());
+  if (member.find('*') < end) twin.members = {{"*" + member.substr(end), stored}};
+}
+
+/// Groups inside of others, by the path of these; no step with a '*' is one.
+using Groups = std::map<std::string, std::map<std::string, Twin>>;
+
+Groups groups_of(std::span<const std::string> layout, const std::string& below) {
+  Groups groups;
+  for (const std::string& path : layout) {
+    const std::size_t star = std::min(path.find('*'), path.size());
+    std::size_t begin = below.size();
+    for (std::size_t end = path.find('/', begin); end < star; end = path.find('/', begin)) {
+      Twin& twin = groups[path.substr(0, begin)][path.substr(begin, end - begin)];
+      twin.name = path.substr(begin, end - begin);
+      twin.path = path.substr(0, end);
+      twin.members.emplace(path.substr(end + 1), path);
+      begin = end + 1;
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<std::string> Alike::names() const {
+  std::vector<std::string> all;
+  for (const Twin& twin : twins) all.push_back(twin.path.empty() ? twin.name : twin.path);
+  return all;
+}
+
+std::vector<std::string> Alike::stored() const {
+  std::vector<std::string> all;
+  for (const Twin& twin : twins) {
+    for (const auto& [name, stored] : twin.members) all.push_back(stored);
+  }
+  return all;
+}
+
+std::vector<Alike> find_alike(std::span<const std::string> layout, const std::string& group) {
+  std::vector<Alike> all;
+  if (auto splits = find_splits(layout, group)) all.push_back(std::move(*splits));
+  for (auto& [parent, groups] : groups_of(layout, group)) {
+    std::map<std::vector<std::string>, Alike> by_members;
+    for (auto& [name, twin] : groups) {
+      forget_names_of_samples(twin);
+      std::vector<std::string> members;
+      for (const auto& [member, stored] : twin.members) members.push_back(member);
+      by_members[members].twins.push_back(std::move(twin));
+    }
+    for (auto& [members, alike] : by_members) {
+      if (alike.twins.size() > 1) all.push_back(std::move(alike));
+    }
+  }
+  return all;
+}
+
+}  // namespace forebay::hdf5
