@@ -35,10 +35,11 @@ void read_list(std::string_view text) {
 }
 
 void look_at_key(std::string_view key) {
-  convention::find_metadata_key(key);
-  if (const auto form = convention::KeyForm::of(key)) {
-    require(form->has(key) && !form->text().empty());
-    require(std::ranges::is_sorted(form->places()));
+  convention::is_counter_key(key);
+  for (const convention::KeyForm& form : convention::KeyForm::all_of(key)) {
+    require(form.has(key) && !form.text().empty());
+    require(std::ranges::is_sorted(form.places()));
+    require(form.is_plain_number() || !form.is_narrow() || form.has_sibling(key));
   }
   const convention::KeyPatterns patterns(key);
   for (std::size_t i = 0; i < patterns.all().size(); ++i) {

@@ -101,6 +101,45 @@ class Conventions(CommandTest):
         self.assertEqual(len(self.lines(path, "--leave-out", "1,nextid", "--keep-records", "d*")), 10)
         self.fail("samples", path, "--batch", 1, "--leave-out", "none", code=2, naming=["none"])
 
+    def told(self, *arguments):
+        """Lines of a run beside what it prints."""
+        result = self.run_command(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.splitlines()
+
+    def test_every_record_that_is_left_out_is_named_at_open_and_by_verify(self):
+        words = [b"apple", b"house", b"moon", b"tree"]
+        write_records(self.path("words"), [(word, b"of " + word) for word in words]
+                      + [(b"count", b"4"), (b"__info__", b"{}")])
+        for path, count, names in ((self.grouped(), 12, ["num-samples (12)"]),
+                                   (self.path("words"), 4, ["count (4)", "__info__"])):
+            lines = self.told("samples", path, "--batch", 1)
+            self.assertEqual(len(lines), 1, lines)
+            report = self.succeed_json("verify", path)
+            self.assertEqual((report["samples"], len(report["notes"])), (count, 1))
+            for name in names:
+                for text in (lines[0], report["notes"][0], self.succeed("inspect", path)):
+                    self.assertIn(name, text)
+            keys = ",".join(name.split(" ")[0] for name in names)
+            self.assertEqual(self.told("samples", path, "--batch", 1, "--leave-out", keys), [])
+
+    def test_prefixes_that_may_be_parts_are_told_by_all_commands(self):
+        pairs = [(b"%s_%04d" % (name, i), b"%s %d" % (name, i))
+                 for name in (b"cat", b"dog", b"owl") for i in range(5)]
+        write_records(self.path("pets"), pairs)
+        self.assertEqual([bytes.fromhex(line["key"]) for line in self.lines(self.path("pets"))],
+                         [key for key, _ in pairs])
+        told = self.told("samples", self.path("pets"), "--batch", 1)
+        self.assertEqual(len(told), 1)
+        notes = self.succeed_json("verify", self.path("pets"))["notes"]
+        for text in (told[0], *notes, self.succeed("inspect", self.path("pets"))):
+            self.assertIn("cat_0000, dog_0000, owl_0000", text)
+            self.assertIn("--convention grouped", text)
+        for convention, count in (("plain", 15), ("grouped", 5)):
+            flags = ("--convention", convention)
+            self.assertEqual(self.told("samples", self.path("pets"), "--batch", 1, *flags), [])
+            self.assertEqual(len(self.lines(self.path("pets"), *flags)), count)
+
     def test_no_strategy_delivers_a_record_that_another_leaves_out(self):
         path = self.path("d")
         write_records(path, [(b"%d" % i, b"v") for i in range(20)] + [(b"metadata", b"x")])

@@ -200,7 +200,8 @@ Convention Convention::arrange(const std::vector<PartDatabases>& list,
                                  .convention = layout.convention,
                                  .why = layout.why,
                                  .metadata = layout.metadata,
-                                 .form = layout.form});
+                                 .form = layout.form,
+                                 .guess = layout.guess});
     records += database->entries();
   }
   require_used(options, layouts, databases[0]->path());

@@ -1,7 +1,7 @@
 // Which records make which sample: the convention by which somebody has filled LMDB databases,
 // recognised or asked for, as a map.
 //
-//   plain       every record is a sample; but those under keys like "num-samples" or "__keys__"
+//   plain       every record is a sample; but those that only tell of samples, as counters do
 //   grouped     "image-000000001" and "label-000000001" are parts of one sample
 //   meta_info   image-restoration databases: samples in the order of the list beside the data
 //
@@ -34,6 +34,7 @@ struct DatabaseNote {
   std::string why;
   std::vector<MetadataRecord> metadata;  ///< of which records are no samples
   std::string form;                      ///< KeyLook::form
+  std::string guess;                     ///< Layout::guess
 };
 
 /// Immutable once made; safe from many threads.

@@ -1,6 +1,7 @@
 #include "format/convention/convention_set.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -27,28 +28,50 @@ std::string reason_of(const MetadataRecord& record, const DatabaseNote& note) {
   return "known by its key";
 }
 
-/// One line for all records that nobody has said to be no samples, and that are not known by name.
-std::vector<std::string> notes_of(const Convention& convention) {
-  std::vector<MetadataRecord> unlike, databases;
-  const DatabaseNote* first = nullptr;
-  for (const DatabaseNote& note : convention.databases()) {
-    for (const MetadataRecord& record : note.metadata) {
-      if (record.why == MetadataRecord::Why::unlike) {
-        if (first == nullptr) first = &note;
-        unlike.push_back(record);
+/// Records that are no samples for this reason, and the form that the others of the first database
+/// with some have.
+struct LeftOut {
+  std::vector<MetadataRecord> records = {};
+  std::string form = {};
+
+  LeftOut(const Convention& convention, MetadataRecord::Why why) {
+    for (const DatabaseNote& note : convention.databases()) {
+      for (const MetadataRecord& record : note.metadata) {
+        if (record.why != why) continue;
+        if (records.empty()) form = note.form;
+        records.push_back(record);
       }
-      if (record.why == MetadataRecord::Why::database) databases.push_back(record);
     }
   }
-  std::vector<std::string> notes;
-  if (!unlike.empty()) {
-    notes.push_back(fmt::format(
-        "no samples: {}, as the other keys are {}; --keep-records makes them samples, and "
-        "naming them in --leave-out ends this line",
-        names_of(unlike), first->form));
+};
+
+/// One line for all records that nobody has said to be no samples, one for named databases, and one
+/// for what may be meant otherwise.
+std::vector<std::string> notes_of(const Convention& convention) {
+  const LeftOut known(convention, MetadataRecord::Why::known);
+  const LeftOut unlike(convention, MetadataRecord::Why::unlike);
+  const LeftOut databases(convention, MetadataRecord::Why::database);
+  std::vector<std::string> notes, left_out;
+  if (!known.records.empty()) {
+    left_out.push_back(names_of(known.records) + ", known by name");
   }
-  if (!databases.empty()) {
-    notes.push_back(fmt::format("no samples: {}; open one as PATH#NAME", names_of(databases)));
+  if (!unlike.records.empty()) {
+    left_out.push_back(names_of(unlike.records) + ", as the other keys are " + unlike.form);
+  }
+  if (!left_out.empty()) {
+    notes.push_back(fmt::format(
+        "no samples: {}; --keep-records makes them samples, and naming them in --leave-out ends "
+        "this line",
+        fmt::join(left_out, "; ")));
+  }
+  if (!databases.records.empty()) {
+    notes.push_back(
+        fmt::format("no samples: {}; open one as PATH#NAME", names_of(databases.records)));
+  }
+  for (const DatabaseNote& note : convention.databases()) {
+    if (note.guess.empty()) continue;
+    notes.push_back(note.guess);
+    break;
   }
   return notes;
 }

@@ -18,9 +18,33 @@
 namespace forebay::convention {
 namespace {
 
-constexpr std::array<std::string_view, 12> kPartNames = {"caption", "gt",     "image",  "images",
-                                                         "img",     "label",  "labels", "lq",
-                                                         "mask",    "target", "text",   "wh"};
+/// What parts of samples are called.
+constexpr std::array<std::string_view, 63> kPartNames = {"ann",       "annotation", "annotations",
+                                                         "answer",    "audio",      "bbox",
+                                                         "bboxes",    "boxes",      "caption",
+                                                         "captions",  "cls",        "depth",
+                                                         "embedding", "feat",       "feats",
+                                                         "feature",   "features",   "flow",
+                                                         "gt",        "height",     "hq",
+                                                         "hr",        "image",      "images",
+                                                         "img",       "imgs",       "input",
+                                                         "inputs",    "label",      "labels",
+                                                         "lq",        "lr",         "mask",
+                                                         "masks",     "meta",       "metadata",
+                                                         "name",      "normal",     "normals",
+                                                         "output",    "outputs",    "path",
+                                                         "pose",      "prompt",     "question",
+                                                         "rgb",       "seg",        "segmentation",
+                                                         "semantic",  "source",     "src",
+                                                         "target",    "targets",    "text",
+                                                         "tgt",       "token",      "tokens",
+                                                         "txt",       "video",      "wh",
+                                                         "width",     "x",          "y"};
+static_assert(std::ranges::is_sorted(kPartNames));
+
+/// What no part is called.
+constexpr std::array<std::string_view, 9> kSplitNames = {
+    "dev", "eval", "test", "testing", "train", "training", "val", "valid", "validation"};
 
 std::uint64_t number_of(const std::string& digits) {
   std::uint64_t number = 0;
@@ -32,17 +56,99 @@ bool has_separator(const std::string& prefix) {
   return !prefix.empty() && !part_name(prefix).empty() && part_name(prefix).size() < prefix.size();
 }
 
-bool have_counter(const KeyLook& look) {
-  return std::ranges::any_of(look.metadata,
-                             [](const MetadataRecord& record) { return !record.counts.empty(); });
+/// Whether some counter has `count`.
+bool is_counted(const KeyLook& look, std::uint64_t count) {
+  return std::ranges::any_of(look.metadata, [count](const MetadataRecord& record) {
+    return std::ranges::find(record.counts, count) != record.counts.end();
+  });
 }
 
-/// A counter of all records: each is a sample.
-bool counter_says_plain(const KeyLook& look) {
+/// The words of a prefix, in small letters and without numbers at their ends: "Train2014_img-" is
+/// "train" and "img".
+std::vector<std::string> words_of(const std::string& prefix) {
+  std::vector<std::string> words(1);
+  for (const char c : prefix) {
+    if (std::string_view("-_/.:").find(c) != std::string_view::npos) {
+      words.emplace_back();
+    } else {
+      words.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+  for (std::string& word : words) {
+    const std::size_t end = word.find_last_not_of("0123456789");
+    if (end != std::string::npos) word.resize(end + 1);
+  }
+  std::erase(words, std::string());
+  return words;
+}
+
+using Words = std::vector<std::string>;
+
+/// Those that tell the prefixes apart: "test_image-" and "test_label-" are "image" and "label".
+std::vector<Words> own_words(const KeyLook& look) {
+  std::vector<Words> all;
+  for (const KeyGroup& group : look.groups) all.push_back(words_of(group.prefix));
+  const auto all_share = [&](auto&& at) {
+    return std::ranges::all_of(
+        all, [&](const Words& words) { return words.size() > 1 && at(words) == at(all[0]); });
+  };
+  while (all_share([](const Words& words) { return words.front(); })) {
+    for (Words& words : all) words.erase(words.begin());
+  }
+  while (all_share([](const Words& words) { return words.back(); })) {
+    for (Words& words : all) words.pop_back();
+  }
+  return all;
+}
+
+/// Names begin with a letter, of any alphabet, and tell no split.
+bool may_be_part(const Words& words) {
+  if (words.empty()) return false;
+  const auto first = static_cast<unsigned char>(words[0][0]);
+  const bool letter = (first >= 'a' && first <= 'z') || first >= 0x80;
+  return letter && std::ranges::none_of(words, [](const std::string& word) {
+           return std::ranges::find(kSplitNames, word) != kSplitNames.end();
+         });
+}
+
+bool is_usual(const Words& words) {
+  return std::ranges::any_of(
+      words, [](const std::string& word) { return std::ranges::binary_search(kPartNames, word); });
+}
+
+/// Of prefixes.
+enum class Parts : std::uint8_t {
+  none,   ///< they are none
+  maybe,  ///< they may be, and nothing but equal numbers says so
+  sure,   ///< a counter or what they are called says so
+};
+
+/// Samples, were the prefixes parts: by all records, and by the numbers of one.
+bool is_counted_so(const KeyLook& look) {
   const std::uint64_t records = look.entries - look.metadata.size();
-  return std::ranges::any_of(look.metadata, [&](const MetadataRecord& record) {
-    return std::ranges::find(record.counts, records) != record.counts.end();
+  const KeyGroup& model = look.groups[0];
+  if (records % look.groups.size() == 0 && is_counted(look, records / look.groups.size())) {
+    return true;
+  }
+  const std::uint64_t first = number_of(model.first), last = number_of(model.last);
+  return first <= 1 && last >= first && is_counted(look, last - first + 1);
+}
+
+Parts parts_of(const KeyLook& look) {
+  const std::vector<Words> words = own_words(look);
+  if (!std::ranges::all_of(look.groups, has_separator, &KeyGroup::prefix) ||
+      !std::ranges::all_of(words, may_be_part) ||
+      is_counted(look, look.entries - look.metadata.size())) {
+    return Parts::none;
+  }
+  const auto usual = std::ranges::count_if(words, is_usual);
+  if (usual == std::ssize(words) || is_counted_so(look)) return Parts::sure;
+  const KeyGroup& model = look.groups[0];
+  const bool same = std::ranges::all_of(look.groups, [&](const KeyGroup& group) {
+    return group.first == model.first && group.last == model.last;
   });
+  if (!same || number_of(model.first) > 1) return Parts::none;
+  return usual >= 2 ? Parts::sure : Parts::maybe;
 }
 
 /// One prefix and its keys by number.
@@ -182,23 +288,23 @@ void require_same_numbers(const lmdb::Database& database, const Found& one, cons
 
 }  // namespace
 
-bool is_usual_part(const std::string& prefix) {
-  return std::ranges::find(kPartNames, part_name(prefix)) != kPartNames.end();
-}
+bool is_usual_part(const std::string& prefix) { return is_usual(words_of(prefix)); }
 
 bool looks_grouped(const KeyLook& look, bool asked) {
-  if (look.groups.size() < 2) return false;
-  if (asked) return true;
-  const auto prefixes_fit = [&](auto&& fits) {
-    return std::ranges::all_of(look.groups, fits, &KeyGroup::prefix);
-  };
-  if (!prefixes_fit(has_separator) || counter_says_plain(look)) return false;
-  if (prefixes_fit(is_usual_part) || have_counter(look)) return true;
-  const KeyGroup& model = look.groups[0];
-  return number_of(model.first) <= 1 &&
-         std::ranges::all_of(look.groups, [&](const KeyGroup& group) {
-           return group.first == model.first && group.last == model.last;
-         });
+  return look.groups.size() >= 2 && (asked || parts_of(look) == Parts::sure);
+}
+
+std::string guess_of_groups(const KeyLook& look) {
+  if (parts_of(look) != Parts::maybe) return {};
+  constexpr std::size_t kMostNames = 4;
+  KeyLook some = look;
+  some.groups.resize(std::min(some.groups.size(), kMostNames));
+  return fmt::format(
+      "keys of {} prefixes have the same numbers ({}{}), and each is taken for a sample of its "
+      "own: "
+      "--convention grouped makes them parts of samples, --convention plain says that they are "
+      "none",
+      look.groups.size(), joined_prefixes(some), look.groups.size() > kMostNames ? ", ..." : "");
 }
 
 Layout lay_out_groups(lmdb::Database& database, const KeyLook& look) {

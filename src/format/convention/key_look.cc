@@ -4,12 +4,15 @@
 //   asked       KeyChoice::leave_out: looked up; patterns cost a walk over all keys
 //   databases   by the flag of their nodes. A walk finds them; it is spared where the pages of the
 //               tree and the free list are all that there are, as others have pages as well
-//   known       the keys of metadata_keys(), and those of counter_keys() that count right
-//   unlike      a few at the ends, beside keys that share a form; or beside parts of samples
+//   known       reserved keys, and those of counter_keys() that count right
+//   unlike      a few at the ends, or with well-known keys, beside keys that share a form; or
+//   beside
+//               parts of samples
+//   wrong       counters beside keys without a form: left for check_counters(), which refuses them
 //
-// Keys of one form lie together in the tree, so what is unlike them lies at its ends. Between the
-// ends, keys are looked at where they are likely to lie: one that is unlike the others there means
-// that keys have no form.
+// Keys of one form mostly lie together in the tree, so what is unlike them lies at its ends.
+// Between the ends, keys are looked at where they are likely to lie, and at some places in equal
+// steps: one that is unlike the others there means that keys have no form.
 #include <algorithm>
 #include <array>
 
@@ -32,11 +35,18 @@ constexpr std::size_t kMostUnlike = 8;
 constexpr std::uint64_t kAlikeForOne = 10;
 constexpr std::uint64_t kNumbersForOne = 3;  // where keys are nothing but numbers
 constexpr int kKeysAtAPlace = 16;
+// Between the first key and the last one; all keys of a database that has no more than so many.
+constexpr std::uint64_t kPlaces = 8;
+constexpr std::uint64_t kFewKeys = 256;
+// Records on either side, whose values show what those of samples are.
+constexpr int kNeighbours = 3;
+// Few bytes may be anything: taken for a count only where they are off by no more than this.
+constexpr std::uint64_t kMostOff = 16;
 
-/// What programs keep beside numbered samples, however few these are.
-constexpr std::array<std::string_view, 7> kBesideNumbers = {
-    "__metadata__", "deleted_ids",  "id_to_idx",           "metadata",
-    "nextid",       "num_examples", "serialization_format"};
+/// What else programs keep beside samples: beside numbers, however few these are.
+constexpr std::array<std::string_view, 8> kKeptBeside = {
+    "deleted_ids", "id_to_idx", "info",   "keys",
+    "meta",        "metadata",  "nextid", "serialization_format"};
 
 std::string key_at(lmdb::Tree& tree, const lmdb::Cursor& cursor) {
   return std::string(chars_of(tree.node(cursor).key));
@@ -53,7 +63,17 @@ bool contains(const std::vector<std::uint64_t>& counts, std::uint64_t count) {
   return std::ranges::find(counts, count) != counts.end();
 }
 
-bool is_counter(std::string_view key) { return std::ranges::binary_search(counter_keys(), key); }
+/// A name that nothing but a counter has: no word that a sample may be called.
+bool is_sure_counter(std::string_view key) {
+  return !std::ranges::all_of(key, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+/// A record with a well-known key, until it is known what it is.
+struct Named {
+  std::string key;
+  bool counter = false;
+  std::vector<std::uint64_t> counts;
+};
 
 /// Keys that stand out beside those of a form.
 struct StandOut {
@@ -61,6 +81,11 @@ struct StandOut {
   std::vector<std::string> keys;
   std::string first;  ///< of the form
   std::string last;
+
+  bool operator<(const StandOut& other) const {
+    if (keys.size() != other.keys.size()) return keys.size() < other.keys.size();
+    return form.is_narrower_than(other.form);
+  }
 };
 
 class Look {
@@ -83,17 +108,24 @@ class Look {
 
   void walk();
   void look_up_asked();
-  void find_known();
-  void find_true_counters();
+  const Named* named(std::string_view key) const;
+  void find_reserved();
+  void find_named();
+  void take_true_counters();
   void find_groups();
   bool group_at(lmdb::Cursor& cursor, const NumberedKey& first);
   void take_beside_groups();
+  void take_odd();
   std::vector<std::string> end_keys(bool back);
-  std::optional<StandOut> stand_out();
-  bool is_whole(StandOut& found);
+  std::vector<std::string> keys_between();
+  std::vector<StandOut> standing_out();
+  bool is_whole(StandOut& found, std::span<const std::string> between);
   bool is_evident(const StandOut& found, std::span<const std::string> leaving);
   bool all_alike() const;
+  bool leave_unlike(const StandOut& found);
   void find_unlike();
+  bool others_count(const Named& named);
+  void take_wrong_counters();
 
   lmdb::Database& database_;
   lmdb::Tree& tree_;
@@ -101,7 +133,10 @@ class Look {
   KeyPatterns leave_out_;
   KeyPatterns keep_;
   KeyLook look_;
+  std::vector<Named> named_;      ///< in no order
   std::vector<std::string> odd_;  ///< among groups
+  std::string gap_from_;          ///< no key is from here on, up to the other, by the last find()
+  std::string gap_to_;
 };
 
 bool Look::is_metadata(std::string_view key) const {
@@ -135,9 +170,14 @@ void Look::add(Why why, const lmdb::Cursor& cursor, std::vector<std::uint64_t> c
 
 std::optional<lmdb::Cursor> Look::find(std::string_view key) {
   if (key < look_.first_key || key > look_.last_key || is_metadata(key)) return std::nullopt;
+  if (key >= gap_from_ && key < gap_to_) return std::nullopt;
   const lmdb::Cursor cursor = tree_.seek(bytes_of(key));
-  if (!cursor.valid() || key_at(tree_, cursor) != key) return std::nullopt;
-  return cursor;
+  if (!cursor.valid()) return std::nullopt;
+  std::string found = key_at(tree_, cursor);
+  if (found == key) return cursor;
+  gap_from_ = key;
+  gap_to_ = std::move(found);
+  return std::nullopt;
 }
 
 /// For named databases, and for what the user leaves out.
@@ -162,22 +202,53 @@ void Look::look_up_asked() {
   }
 }
 
-void Look::find_known() {
-  for (const MetadataKey& known : metadata_keys()) {
-    if (keep_.match(known.key)) continue;
-    const auto cursor = find(known.key);
-    if (!cursor) continue;
-    add(Why::known, *cursor, known.counts ? counts_at(*cursor) : std::vector<std::uint64_t>());
+const Named* Look::named(std::string_view key) const {
+  const auto at = std::ranges::find(named_, key, &Named::key);
+  return at == named_.end() ? nullptr : &*at;
+}
+
+/// Where there are many, or nothing else but counters, keys are just made so.
+void Look::find_reserved() {
+  std::vector<lmdb::Cursor> found;
+  constexpr std::string_view kBegin = "__";
+  const bool behind = look_.first_key > kBegin && !look_.first_key.starts_with(kBegin);
+  if (behind || look_.last_key < kBegin) return;
+  for (lmdb::Cursor cursor = tree_.seek(bytes_of(kBegin)); cursor.valid(); tree_.next(cursor)) {
+    const std::string key = key_at(tree_, cursor);
+    if (!key.starts_with(kBegin)) break;
+    if (found.size() == kMostUnlike) return;
+    if (is_reserved_key(key) && !is_metadata(key) && !keep_.match(key)) found.push_back(cursor);
+  }
+  const bool all = found.size() == left();
+  for (const lmdb::Cursor& cursor : found) {
+    const bool counts = is_counter_key(key_at(tree_, cursor));
+    if (all && !counts) continue;
+    add(Why::known, cursor, counts ? counts_at(cursor) : std::vector<std::uint64_t>());
   }
 }
 
-void Look::find_true_counters() {
-  for (const std::string_view key : counter_keys()) {
-    if (keep_.match(key)) continue;
-    const auto cursor = find(key);
-    if (!cursor) continue;
-    auto counts = counts_at(*cursor);
-    if (contains(counts, left() - 1)) add(Why::known, *cursor, std::move(counts));
+void Look::find_named() {
+  const auto look_for = [this](std::string_view key, bool counter) {
+    if (keep_.match(key)) return;
+    if (const auto at = find(key)) named_.push_back({std::string(key), counter, counts_at(*at)});
+  };
+  for (const std::string_view key : counter_keys()) look_for(key, true);
+  for (const std::string_view key : kKeptBeside) look_for(key, false);
+}
+
+/// As many counters as say that the others are the samples, all but them.
+void Look::take_true_counters() {
+  for (std::uint64_t count = std::min<std::uint64_t>(named_.size(), left()); count > 0; --count) {
+    std::vector<std::string> right;
+    for (const Named& one : named_) {
+      if (one.counter && contains(one.counts, left() - count)) right.push_back(one.key);
+    }
+    if (right.size() != count) continue;
+    for (const std::string& key : right) {
+      add(Why::known, *find(key), named(key)->counts);
+      std::erase_if(named_, [&](const Named& one) { return one.key == key; });
+    }
+    return;
   }
 }
 
@@ -215,13 +286,28 @@ void Look::find_groups() {
   }
 }
 
+/// What is beside the parts of samples is none of them.
+void Look::take_odd() {
+  const std::uint64_t samples = (left() - odd_.size()) / look_.groups.size();
+  for (const std::string& key : odd_) {
+    const auto cursor = find(key);
+    if (!cursor) continue;
+    const Named* counter = named(key);
+    if (counter == nullptr || !counter->counter) {
+      add(Why::unlike, *cursor);
+    } else {
+      add(contains(counter->counts, samples) ? Why::known : Why::unlike, *cursor, counter->counts);
+    }
+  }
+}
+
 /// Records beside the parts of samples do not undo these.
 void Look::take_beside_groups() {
+  const KeyLook before = look_;
   const bool numbered = odd_.empty();
   const auto is_lone = [](const KeyGroup& group) { return group.first == group.last; };
-  KeyLook with = look_;
   if (std::ranges::count_if(look_.groups, is_lone) + 2 <= std::ssize(look_.groups)) {
-    std::erase_if(with.groups, [&](const KeyGroup& group) {
+    std::erase_if(look_.groups, [&](const KeyGroup& group) {
       const std::string key = group.prefix + group.first;
       const bool beside = choice_.guess && is_lone(group) && !is_usual_part(group.prefix) &&
                           odd_.size() < kMostUnlike && !keep_.match(key);
@@ -229,21 +315,21 @@ void Look::take_beside_groups() {
       return beside;
     });
   }
-  if (odd_.empty()) return;
-  const bool grouped = look_.entries >= 2 * odd_.size() && looks_grouped(with, choice_.grouped);
-  if (grouped) {
-    look_.groups = with.groups;
-    look_.form = "parts of samples";
-    for (const std::string& key : odd_) {
-      const auto cursor = find(key);
-      if (cursor) {
-        add(Why::unlike, *cursor,
-            is_counter(key) ? counts_at(*cursor) : std::vector<std::uint64_t>());
-      }
-    }
-  } else if (!numbered) {
-    look_.groups.clear();
+  if (look_.groups.size() < 2 || left() < 2 * odd_.size()) {
+    look_ = before;
+    if (!numbered) look_.groups.clear();
+    return;
   }
+  take_odd();
+  if (choice_.guess && !choice_.grouped) look_.guess = guess_of_groups(look_);
+  if (looks_grouped(look_, choice_.grouped)) {
+    if (!odd_.empty()) look_.form = "parts of samples";
+    return;
+  }
+  const std::string guess = look_.guess;
+  look_ = before;
+  look_.guess = guess;
+  if (!numbered) look_.groups.clear();
 }
 
 /// The first keys, or the last ones first, but metadata: one more than may be unlike the others.
@@ -262,88 +348,166 @@ std::vector<std::string> Look::end_keys(bool back) {
   return keys;
 }
 
-/// By the form that leaves the fewest keys at both ends.
-std::optional<StandOut> Look::stand_out() {
+/// At some places in equal steps, and in key order.
+std::vector<std::string> Look::keys_between() {
+  std::vector<std::string> keys;
+  if (look_.entries <= kFewKeys) {
+    for_each_key(database_, [&](std::uint64_t, std::string_view key) {
+      keys.emplace_back(key);
+      return true;
+    });
+    return keys;
+  }
+  for (std::uint64_t place = 1; place < kPlaces; ++place) {
+    lmdb::Cursor cursor = tree_.about(place, kPlaces);
+    for (int i = 0; i < kKeysAtAPlace && cursor.valid(); ++i, tree_.next(cursor)) {
+      keys.push_back(key_at(tree_, cursor));
+    }
+  }
+  return keys;
+}
+
+/// By each form that keys at the ends have: the fewest first.
+std::vector<StandOut> Look::standing_out() {
   const auto front = end_keys(false);
   const auto back = end_keys(true);
   std::vector<std::string> models = front;
   models.insert(models.end(), back.begin(), back.end());
-  std::optional<StandOut> best;
+  std::vector<StandOut> all;
   for (const std::string& model : models) {
-    const auto form = KeyForm::of(model);
-    if (!form || (best && best->form == *form)) continue;
-    const auto has = [&](const std::string& key) { return form->has(key); };
-    const auto first = std::ranges::find_if(front, has);
-    const auto last = std::ranges::find_if(back, has);
-    if (first == front.end() || last == back.end()) continue;
-    StandOut found{.form = *form, .keys = {front.begin(), first}, .first = *first, .last = *last};
-    found.keys.insert(found.keys.end(), back.begin(), last);
-    if (!best || found.keys.size() < best->keys.size()) best = std::move(found);
+    for (const KeyForm& form : KeyForm::all_of(model)) {
+      if (std::ranges::find(all, form, &StandOut::form) != all.end()) continue;
+      const auto has = [&](const std::string& key) { return form.has(key); };
+      const auto first = std::ranges::find_if(front, has);
+      const auto last = std::ranges::find_if(back, has);
+      if (first == front.end() || last == back.end()) continue;
+      StandOut found{.form = form, .keys = {front.begin(), first}, .first = *first, .last = *last};
+      found.keys.insert(found.keys.end(), back.begin(), last);
+      for (const Named& one : named_) {
+        if (!has(one.key) && std::ranges::find(found.keys, one.key) == found.keys.end()) {
+          found.keys.push_back(one.key);
+        }
+      }
+      all.push_back(std::move(found));
+    }
   }
-  return best;
+  std::ranges::stable_sort(all, std::less());
+  return all;
 }
 
-/// Whether all keys between the ends seem to have the form. Of hashes, capitals and '_' lie between
-/// digits and letters.
-bool Look::is_whole(StandOut& found) {
+/// Whether all keys between the ends seem to have the form, but for a few that stand out as well:
+/// of hashes, capitals and '_' lie between digits and letters; of a few keys, all are seen.
+bool Look::is_whole(StandOut& found, std::span<const std::string> between) {
+  const bool all_seen = look_.entries <= kFewKeys && !found.form.is_together();
+  const auto fits = [&](const std::string& key) {
+    if (found.form.has(key) || is_metadata(key) || key < found.first || key > found.last ||
+        std::ranges::find(found.keys, key) != found.keys.end()) {
+      return true;
+    }
+    const bool may_stand_out = all_seen || (found.form.is_hash() && key > ":" && key < "a");
+    if (!may_stand_out || found.keys.size() == kMostUnlike) return false;
+    found.keys.push_back(key);
+    return true;
+  };
+  if (!std::ranges::all_of(between, fits)) return false;
   std::vector<std::string> places = found.form.places();
   places.emplace_back(":");
   for (const std::string& place : places) {
     lmdb::Cursor cursor = tree_.seek(bytes_of(std::max(place, found.first)));
     for (int i = 0; i < kKeysAtAPlace && cursor.valid(); ++i, tree_.next(cursor)) {
-      const std::string key = key_at(tree_, cursor);
-      if (key > found.last) break;
-      if (found.form.has(key) || is_metadata(key)) continue;
-      const bool between = found.form.is_hash() && key > ":" && key < "a";
-      if (!between || found.keys.size() == kMostUnlike) return false;
-      if (std::ranges::find(found.keys, key) == found.keys.end()) found.keys.push_back(key);
+      if (!fits(key_at(tree_, cursor))) return false;
     }
   }
   return found.keys.size() <= kMostUnlike;
 }
 
-/// Counters decide, else how many are alike.
+/// Counters decide, else what keys are called, else how many are alike.
 bool Look::is_evident(const StandOut& found, std::span<const std::string> leaving) {
   const std::uint64_t samples = left() - leaving.size();
   for (const MetadataRecord& record : look_.metadata) {
     if (contains(record.counts, samples)) return true;
     if (contains(record.counts, left())) return false;
   }
+  const bool numbers = found.form.is_plain_number();
   bool all_known = true;
   for (const std::string& key : leaving) {
     if (contains(counts_at(*find(key)), samples)) return true;
-    all_known = all_known && std::ranges::find(kBesideNumbers, key) != kBesideNumbers.end();
+    const Named* known = named(key);
+    all_known = all_known && known != nullptr && (known->counter || numbers);
   }
-  const bool numbers = found.form.is_plain_number();
-  if (numbers && all_known) return true;
+  if (all_known && found.form.is_narrow()) return true;
   return samples >= (numbers ? kNumbersForOne : kAlikeForOne) * leaving.size();
 }
 
 /// As both ends say it.
 bool Look::all_alike() const {
   if (is_metadata(look_.first_key) || is_metadata(look_.last_key)) return false;
-  const auto form = KeyForm::of(look_.first_key);
-  return form && !form->is_hash() && form->has(look_.last_key);
+  const auto has_last = [this](const KeyForm& form) {
+    return form.is_together() && form.has(look_.last_key);
+  };
+  return std::ranges::any_of(KeyForm::all_of(look_.first_key), has_last);
 }
 
-void Look::find_unlike() {
-  if (all_alike()) return;
-  std::optional<StandOut> found = stand_out();
-  if (!found || (found->keys.empty() && !found->form.is_hash())) return;
-  if (!is_whole(*found) || found->keys.empty()) return;
-  const auto is_sibling = [&](const std::string& key) { return found->form.has_sibling(key); };
-  if (std::ranges::any_of(found->keys, is_sibling)) return;
-  std::vector<std::string> leaving = found->keys;
+/// What stands out, where that is evident.
+bool Look::leave_unlike(const StandOut& found) {
+  const auto is_sibling = [&](const std::string& key) { return found.form.has_sibling(key); };
+  if (std::ranges::any_of(found.keys, is_sibling)) return false;
+  std::vector<std::string> leaving = found.keys;
   std::erase_if(leaving, [&](const std::string& key) { return keep_.match(key); });
-  if (leaving.empty() || !is_evident(*found, leaving)) return;
+  if (leaving.empty() || leaving.size() >= left() || !is_evident(found, leaving)) return false;
   const std::uint64_t samples = left() - leaving.size();
   for (const std::string& key : leaving) {
     const auto cursor = find(key);
     auto counts = counts_at(*cursor);
-    if (!is_counter(key) && !contains(counts, samples)) counts.clear();
-    add(Why::unlike, *cursor, std::move(counts));
+    const bool right = contains(counts, samples);
+    const Named* known = named(key);
+    const bool counter = known != nullptr && known->counter;
+    if (!counter && !right) counts.clear();
+    add(counter && right ? Why::known : Why::unlike, *cursor, std::move(counts));
   }
-  look_.form = found->form.text();
+  look_.form = found.form.text();
+  return true;
+}
+
+void Look::find_unlike() {
+  if (all_alike()) return;
+  const std::vector<std::string> between = keys_between();
+  for (StandOut& found : standing_out()) {
+    if (found.keys.empty() && found.form.is_together()) return;
+    if (!is_whole(found, between)) continue;
+    if (!found.keys.empty() && leave_unlike(found)) return;
+    break;
+  }
+  take_wrong_counters();
+}
+
+/// Whether records around it have values that may be counts as well: then its own says nothing.
+bool Look::others_count(const Named& one) {
+  for (const bool ahead : {false, true}) {
+    lmdb::Cursor cursor = *find(one.key);
+    for (int i = 0; i < kNeighbours; ++i) {
+      if (ahead ? !tree_.next(cursor) : !tree_.previous(cursor)) break;
+      const std::string key = key_at(tree_, cursor);
+      if (!is_metadata(key) && named(key) == nullptr && !counts_at(cursor).empty()) return true;
+    }
+  }
+  return false;
+}
+
+/// Keys without a form: what is called like a counter and is a number, where samples are none, is a
+/// counter that contradicts them. But a word may be a sample's, and then any few bytes its value.
+void Look::take_wrong_counters() {
+  std::vector<const Named*> wrong;
+  for (const Named& one : named_) {
+    if (!one.counter || one.counts.empty() || others_count(one)) continue;
+    const std::uint64_t bytes = tree_.node(*find(one.key)).value_size;
+    const bool may_be_anything = !is_sure_counter(one.key) && (bytes == 4 || bytes == 8);
+    const auto is_near = [this](std::uint64_t count) {
+      return count >= left() / kMostOff && count / kMostOff <= left();
+    };
+    if (!may_be_anything || std::ranges::any_of(one.counts, is_near)) wrong.push_back(&one);
+  }
+  for (const Named* one : wrong) add(Why::known, *find(one->key), one->counts);
 }
 
 KeyLook Look::run() {
@@ -363,8 +527,9 @@ KeyLook Look::run() {
   }
   if (!look_.bytes_order || left() == 0) return look_;
   if (choice_.guess) {
-    find_known();
-    find_true_counters();
+    find_reserved();
+    find_named();
+    take_true_counters();
   }
   find_groups();
   take_beside_groups();

@@ -12,20 +12,16 @@
 namespace forebay::convention {
 namespace {
 
-constexpr std::array kMetadataKeys = {
-    MetadataKey{"__keys__", false},   MetadataKey{"__len__", true},
-    MetadataKey{"__length__", true},  MetadataKey{"__num_samples__", true},
-    MetadataKey{"length", true},      MetadataKey{"nSamples", true},
-    MetadataKey{"num-samples", true}, MetadataKey{"num_samples", true},
-};
-static_assert(std::ranges::is_sorted(kMetadataKeys, {}, &MetadataKey::key));
-
-constexpr std::array<std::string_view, 9> kCounterKeys = {
-    "n_examples", "n_samples", "num_data",    "num_entries", "num_examples",
-    "num_images", "num_items", "num_records", "num_rows"};
+constexpr std::array<std::string_view, 22> kCounterKeys = {
+    "count",       "data_size",    "len",        "length",      "n",           "nSamples",
+    "n_examples",  "n_samples",    "num",        "num-samples", "numSamples",  "num_data",
+    "num_entries", "num_examples", "num_images", "num_items",   "num_records", "num_rows",
+    "num_samples", "samples",      "size",       "total"};
 static_assert(std::ranges::is_sorted(kCounterKeys));
 
-constexpr std::size_t kLeastHash = 16;
+// Fewer hexadecimal digits may be words, or numbers.
+constexpr std::size_t kLeastHash = 8;
+constexpr std::string_view kDigits = "0123456789";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return c == '-' || c == '_' || c == '/' || c == '.' || c == ':'; }
@@ -97,12 +93,15 @@ std::optional<std::uint64_t> msgpack(std::string_view text) {
 
 }  // namespace
 
-std::span<const MetadataKey> metadata_keys() { return kMetadataKeys; }
 std::span<const std::string_view> counter_keys() { return kCounterKeys; }
 
-const MetadataKey* find_metadata_key(std::string_view key) {
-  const auto found = std::ranges::lower_bound(kMetadataKeys, key, {}, &MetadataKey::key);
-  return found != kMetadataKeys.end() && found->key == key ? &*found : nullptr;
+bool is_counter_key(std::string_view key) {
+  if (is_reserved_key(key)) key = key.substr(2, key.size() - 4);
+  return std::ranges::binary_search(kCounterKeys, key);
+}
+
+bool is_reserved_key(std::string_view key) {
+  return key.size() > 4 && key.starts_with("__") && key.ends_with("__");
 }
 
 std::vector<std::uint64_t> possible_counts(std::span<const std::byte> value) {
@@ -143,71 +142,146 @@ std::string part_name(std::string_view prefix) {
   return field_name(prefix);
 }
 
-std::optional<KeyForm> KeyForm::of(std::string_view key) {
-  KeyForm form;
-  form.bytes_ = key.size();
-  if ((key.size() == 4 || key.size() == 8) && key[0] == '\0') {
-    form.kind_ = Kind::integer;
-    return form;
+namespace {
+
+/// Hexadecimal digits as 'x', '-' as it is; empty when it has something else, or too few digits.
+/// Short ones are taken for hashes only where digits and letters are mixed.
+std::string hash_pattern(std::string_view key) {
+  std::string pattern;
+  for (const char c : key) {
+    if (!is_hex(c) && c != '-') return {};
+    pattern += c == '-' ? c : 'x';
   }
-  const bool digits_alone = std::ranges::all_of(key, is_digit);
-  if (key.size() >= kLeastHash && !digits_alone && std::ranges::all_of(key, is_hex)) {
-    form.kind_ = Kind::hash;
-    return form;
+  const auto digits = static_cast<std::size_t>(std::ranges::count_if(key, is_digit));
+  const auto hex = static_cast<std::size_t>(std::ranges::count(pattern, 'x'));
+  constexpr std::size_t kSurelyHash = 16;
+  const bool mixed = digits > 0 || hex >= kSurelyHash;
+  return hex >= kLeastHash && digits < hex && mixed ? pattern : std::string();
+}
+
+/// `key` with '0' for each number in it; empty when it has none.
+std::string number_pattern(std::string_view key) {
+  if (key.size() > 1 && key[0] == '-' && is_digit(key[1])) key.remove_prefix(1);
+  std::string pattern;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    if (!is_digit(key[i])) {
+      pattern += key[i];
+    } else if (i == 0 || !is_digit(key[i - 1])) {
+      pattern += '0';
+    }
   }
-  // The number is what the key begins with, else the last one in it.
-  const auto digit = std::ranges::find_if(key, is_digit);
-  if (digit == key.end()) return std::nullopt;
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  if (digit == key.begin()) {
-    end = static_cast<std::size_t>(std::ranges::find_if_not(key, is_digit) - key.begin());
-  } else {
-    end = key.find_last_of("0123456789") + 1;
-    for (begin = end; begin > 0 && is_digit(key[begin - 1]);) --begin;
+  if (pattern.starts_with("0_")) return "0_";
+  return pattern.find('0') == std::string::npos ? std::string() : pattern;
+}
+
+bool is_name_and_number(std::string_view key) {
+  const std::size_t digit = key.find_first_of(kDigits);
+  return digit != std::string_view::npos && digit > 0 &&
+         key.find_first_not_of(kDigits, digit) == std::string_view::npos;
+}
+
+/// Of files: "a/b", "b.jpg".
+bool is_path(std::string_view key) {
+  const std::size_t slash = key.find('/', 1);
+  if (slash < key.size() - 1) return true;
+  constexpr std::size_t kMostExtension = 5;
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return false;
+  const std::string_view extension = key.substr(dot + 1);
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_plain = [&](char c) { return is_letter(c) || is_digit(c); };
+  return !extension.empty() && extension.size() <= kMostExtension &&
+         std::ranges::all_of(extension, is_plain) && std::ranges::any_of(extension, is_letter);
+}
+
+}  // namespace
+
+std::vector<KeyForm> KeyForm::all_of(std::string_view key) {
+  std::vector<KeyForm> forms;
+  if (key.empty()) return forms;
+  if (key.size() == 4 || key.size() == 8) {
+    std::string pattern(key.size(), 'x');
+    if (key.front() == '\0') forms.push_back({Kind::integer, '\0' + pattern.substr(1)});
+    if (key.back() == '\0') forms.push_back({Kind::integer, pattern.substr(1) + '\0'});
   }
-  form.bytes_ = 0;
-  form.prefix_ = key.substr(0, begin);
-  if (end < key.size()) form.suffix_ = key.substr(end);
-  if (begin == 0 && form.suffix_ && form.suffix_->front() == '_') form.suffix_ = "";
-  return form;
+  if (std::string hash = hash_pattern(key); !hash.empty()) forms.push_back({Kind::hash, hash});
+  std::string numbers = number_pattern(key);
+  if (!numbers.empty()) forms.push_back({Kind::number, std::move(numbers)});
+  if (is_path(key)) forms.push_back({Kind::path, {}});
+  if (is_name_and_number(key)) forms.push_back({Kind::named, {}});
+  return forms;
 }
 
 bool KeyForm::has(std::string_view key) const {
-  if (kind_ == Kind::hash) return key.size() == bytes_ && std::ranges::all_of(key, is_hex);
-  const auto form = of(key);
-  return form && *form == *this;
+  switch (kind_) {
+    case Kind::integer:
+    case Kind::hash:
+      return std::ranges::equal(key, pattern_, [this](char c, char wanted) {
+        return wanted == 'x' ? kind_ == Kind::integer || is_hex(c) : c == wanted;
+      });
+    case Kind::number:
+      return number_pattern(key) == pattern_;
+    case Kind::path:
+      return !key.empty() && is_path(key);
+    case Kind::named:
+      break;
+  }
+  return is_name_and_number(key);
 }
 
 bool KeyForm::has_sibling(std::string_view key) const {
   if (is_plain_number()) return false;
-  const bool ends_alike = suffix_ && !suffix_->empty() && key.ends_with(*suffix_);
-  return ends_alike || of(key).has_value();
+  const std::size_t end = pattern_.find_last_of('0') + 1;
+  const bool has_end = kind_ == Kind::number && end < pattern_.size() && pattern_ != "0_";
+  if (has_end && key.ends_with(std::string_view(pattern_).substr(end))) return true;
+  return std::ranges::any_of(all_of(key), &KeyForm::is_narrow);
 }
 
 std::vector<std::string> KeyForm::places() const {
   std::vector<std::string> places;
-  if (kind_ == Kind::integer) {
+  if (kind_ == Kind::integer && pattern_[0] == '\0') {
     for (const char c : {'\0', '\1', '\2', '\4', '\x10', '\x40'}) {
-      for (std::size_t at = 1; at < bytes_; ++at) {
-        places.push_back(std::string(bytes_, '\0'));
+      for (std::size_t at = 1; at < pattern_.size(); ++at) {
+        places.push_back(std::string(pattern_.size(), '\0'));
         places.back()[at] = c;
       }
     }
     std::ranges::sort(places);
-    return places;
+  } else if (kind_ == Kind::hash) {
+    for (const char digit : std::string_view("0123456789abcdef")) places.emplace_back(1, digit);
+  } else if (kind_ == Kind::number) {
+    const std::string head = pattern_.substr(0, pattern_.find('0'));
+    if (head.empty()) places.emplace_back("-");
+    for (const char digit : kDigits) places.push_back(head + digit);
   }
-  const std::string_view digits = kind_ == Kind::hash ? "0123456789abcdef" : "0123456789";
-  for (const char digit : digits) places.push_back(prefix_ + digit);
   return places;
 }
 
 std::string KeyForm::text() const {
-  if (kind_ == Kind::hash) return "hashes of " + std::to_string(bytes_) + " digits";
-  if (kind_ == Kind::integer) return "integers of " + std::to_string(bytes_) + " bytes";
+  const auto shown = [](std::string_view text) { return "'" + shown_name(text) + "'"; };
+  switch (kind_) {
+    case Kind::integer:
+      return "integers of " + std::to_string(pattern_.size()) + " bytes";
+    case Kind::hash:
+      if (pattern_ == "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") return "UUIDs";
+      return "hashes of " + std::to_string(std::ranges::count(pattern_, 'x')) + " digits";
+    case Kind::path:
+      return "names of files";
+    case Kind::named:
+      return "names with a number";
+    case Kind::number:
+      break;
+  }
   if (is_plain_number()) return "numbers";
-  std::string text = prefix_.empty() ? "a number" : "'" + shown_key(prefix_) + "' and a number";
-  if (suffix_) text += suffix_->empty() ? ", '_' and a name" : " and '" + shown_key(*suffix_) + "'";
+  if (pattern_ == "0_") return "a number, '_' and a name";
+  if (std::ranges::count(pattern_, '0') > 1) {
+    std::string marked = pattern_;
+    std::ranges::replace(marked, '0', '#');
+    return shown(marked) + " with a number for each '#'";
+  }
+  const std::size_t at = pattern_.find('0');
+  std::string text = at == 0 ? "a number" : shown(pattern_.substr(0, at)) + " and a number";
+  if (at + 1 < pattern_.size()) text += " and " + shown(pattern_.substr(at + 1));
   return text;
 }
 

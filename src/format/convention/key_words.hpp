@@ -18,17 +18,13 @@
 
 namespace forebay::convention {
 
-/// A key under which programs keep what is no sample, in byte order.
-struct MetadataKey {
-  std::string_view key;
-  bool counts = false;  ///< its value is the number of samples
-};
-std::span<const MetadataKey> metadata_keys();
-/// The entry of metadata_keys() for `key`; null when it is the key of a sample.
-const MetadataKey* find_metadata_key(std::string_view key);
-/// Other keys under which programs count samples, in byte order. Samples may be called so: such a
-/// record counts them where what it says is true, or where its key is unlike all others.
+/// Whether programs count samples under `key`: "length", "num-samples", "__len__". Samples may be
+/// called so, so what the value and the other keys say decides.
+bool is_counter_key(std::string_view key);
+/// Keys of is_counter_key() without underlines around them, in byte order.
 std::span<const std::string_view> counter_keys();
+/// "__keys__": what programs call what is no sample.
+bool is_reserved_key(std::string_view key);
 
 /// The numbers that `value` may stand for, most likely one first: decimal digits; an integer of 4
 /// or 8 bytes; one that was pickled (protocols 0 to 5) or packed by msgpack. Empty: none of these.
@@ -43,34 +39,45 @@ struct NumberedKey {
 /// Nothing when `key` does not end in digits, or in more than 64 bits hold.
 std::optional<NumberedKey> numbered_key(std::string_view key);
 
-/// A form that the keys of samples share, so that others stand out.
+/// A form that the keys of samples share, so that others stand out. From the narrowest one on:
 ///
-///   numbers    a prefix, digits, a suffix: "17", "img_0017.jpg"; "00000017_NAME" (Caffe) with any
-///   hashes     hexadecimal digits, 16 at least, of one length
-///   integers   4 or 8 bytes, high byte first, below 2^24 or 2^56
+///   integers   4 or 8 bytes, below 2^24 or 2^56, the high byte first or last
+///   hashes     hexadecimal digits, of one length, perhaps with '-' at the same places (UUIDs)
+///   numbers    the same but for numbers: "17", "-3", "img_0017.jpg", "000_00000012"; any name may
+///              follow a number and '_': "00000017_NAME" (Caffe)
+///   paths      with a slash, or an extension
+///   named      a name and a number: "cat_17", "dog_3"
 class KeyForm {
  public:
-  /// The form of `key`, if it has one.
-  static std::optional<KeyForm> of(std::string_view key);
+  /// The forms of `key`, the narrowest one first.
+  static std::vector<KeyForm> all_of(std::string_view key);
   bool has(std::string_view key) const;
   bool operator==(const KeyForm&) const = default;
 
   /// Keys are nothing but digits.
-  bool is_plain_number() const { return kind_ == Kind::number && prefix_.empty() && !suffix_; }
+  bool is_plain_number() const { return kind_ == Kind::number && pattern_ == "0"; }
+  /// Keys that have it are alike, and no mere likeness of many: one of the first three.
+  bool is_narrow() const { return kind_ <= Kind::number; }
+  /// Whether all keys between two that have it are likely to have it.
+  bool is_together() const { return kind_ == Kind::number; }
+  bool is_hash() const { return kind_ == Kind::hash; }
   /// Whether `key` may be that of a sample as well: "val-001" and "cover.jpg" beside "img-001.jpg".
   bool has_sibling(std::string_view key) const;
-  bool is_hash() const { return kind_ == Kind::hash; }
   /// Keys behind which keys of this form are likely to lie, one after the other.
   std::vector<std::string> places() const;
   /// "numbers", "'img_' and a number".
   std::string text() const;
+  /// By how narrow they are.
+  bool is_narrower_than(const KeyForm& other) const { return kind_ < other.kind_; }
 
  private:
-  enum class Kind : std::uint8_t { number, hash, integer };
-  Kind kind_ = Kind::number;
-  std::size_t bytes_ = 0;  ///< of hashes and integers
-  std::string prefix_;
-  std::optional<std::string> suffix_;  ///< empty: any after '_'; nothing: none
+  enum class Kind : std::uint8_t { integer, hash, number, path, named };
+  KeyForm(Kind kind, std::string pattern) : kind_(kind), pattern_(std::move(pattern)) {}
+
+  Kind kind_;
+  /// Of integers, zeros where they have one, else 'x'; of hashes, 'x' for a digit; of numbers, '0'
+  /// for each. "0_": any name follows.
+  std::string pattern_;
 };
 
 /// What the user says of records: keys, or patterns of them with '*', '?' and '[...]', as
@@ -108,7 +115,7 @@ struct KeyChoice {
 /// A record that is no sample.
 struct MetadataRecord {
   enum class Why : std::uint8_t {
-    known,     ///< by its key
+    known,     ///< by its key: a counter that is right, or reserved
     unlike,    ///< all other keys share a form
     database,  ///< a named database
     asked,     ///< KeyChoice::leave_out
@@ -136,6 +143,7 @@ struct KeyLook {
   /// prefixes than a sample has parts; else empty.
   std::vector<KeyGroup> groups;
   std::string form;         ///< what those share beside which Why::unlike stand out
+  std::string guess;        ///< what may be meant otherwise, and how to say it; empty: nothing
   std::vector<bool> used;   ///< which of KeyChoice::leave_out name a record
   bool bytes_order = true;  ///< keys are compared as bytes
 };

@@ -25,12 +25,17 @@ RecordMap without(const std::vector<MetadataRecord>& metadata, std::uint64_t ent
   return map;
 }
 
+std::vector<MetadataRecord> left_out(const KeyLook& look, MetadataRecord::Why why) {
+  std::vector<MetadataRecord> records;
+  for (const MetadataRecord& record : look.metadata) {
+    if (record.why == why) records.push_back(record);
+  }
+  return records;
+}
+
 /// "; nextid, deleted_ids: unlike the other keys, which are numbers".
 std::string unlike_text(const KeyLook& look) {
-  std::vector<MetadataRecord> unlike;
-  for (const MetadataRecord& record : look.metadata) {
-    if (record.why == MetadataRecord::Why::unlike) unlike.push_back(record);
-  }
+  const auto unlike = left_out(look, MetadataRecord::Why::unlike);
   if (unlike.empty()) return {};
   return fmt::format("; {}: unlike the other keys, which are {}", names_of(unlike), look.form);
 }
@@ -42,6 +47,8 @@ Layout lay_out_plain(lmdb::Database& database, KeyLook look, const ConventionOpt
     layout.why += " but " + names_of(look.metadata) + unlike_text(look);
   }
   layout.metadata = std::move(look.metadata);
+  layout.guess = std::move(look.guess);
+  if (!layout.guess.empty()) layout.why += "; " + layout.guess;
   if (options.convention == ConventionName::plain) layout.why += ", as asked for";
   if (!layout.metadata.empty()) number_metadata(database, layout.metadata);
   const bool by_number = options.order_by == KeyOrder::number;
@@ -140,18 +147,20 @@ std::string meta_info_path(const lmdb::Database& database) {
   return path.environment + "/meta_info.txt";
 }
 
-bool is_plain(lmdb::Database& database, const ConventionOptions& options) {
-  if (options.order_by != KeyOrder::key || !options.leave_out.empty()) return false;
+std::optional<std::string> guess_of_plain(lmdb::Database& database,
+                                          const ConventionOptions& options) {
+  if (options.order_by != KeyOrder::key || !options.leave_out.empty()) return std::nullopt;
   const bool plain = options.convention == ConventionName::plain;
   const bool automatic = options.convention == ConventionName::automatic;
-  if (!plain && (!automatic || has_list(database))) return false;
+  if (!plain && (!automatic || has_list(database))) return std::nullopt;
   try {
     // Then no key decides, and none is read.
-    if (plain && !database.may_hold_databases()) return true;
-    const KeyLook look = look_at_keys(database, options.choice());
-    return look.metadata.empty() && (plain || !looks_grouped(look, false));
+    if (plain && !database.may_hold_databases()) return std::string();
+    KeyLook look = look_at_keys(database, options.choice());
+    const bool all = look.metadata.empty() && (plain || !looks_grouped(look, false));
+    return all ? std::optional(std::move(look.guess)) : std::nullopt;
   } catch (const Error&) {
-    return true;
+    return std::string();
   }
 }
 
@@ -168,6 +177,8 @@ Layout lay_out(lmdb::Database& database, const ConventionOptions& options) {
              (automatic && looks_grouped(look, false))) {
     if (!looks_grouped(look, true)) refuse_groups(database, look);
     layout = lay_out_groups(database, look);
+    const auto known = left_out(look, MetadataRecord::Why::known);
+    if (!known.empty()) layout.why += "; no samples: " + names_of(known);
     layout.why += unlike_text(look);
   } else {
     layout = lay_out_plain(database, std::move(look), options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,6 +100,7 @@ struct Layout {
   std::vector<LayoutPart> parts;  ///< all with as many samples
   std::vector<MetadataRecord> metadata;
   std::string form;        ///< KeyLook::form
+  std::string guess;       ///< KeyLook::guess, where every record is a sample
   std::vector<bool> used;  ///< KeyLook::used
 
   std::uint64_t samples() const { return parts[0].records.samples(); }
@@ -109,9 +111,10 @@ struct Layout {
 /// is not that of the data; io, changed.
 Layout lay_out(lmdb::Database& database, const ConventionOptions& options);
 
-/// Whether every record is a sample, in key order, as far as a bounded look tells. Bytes that
-/// cannot be understood are left to whoever reads them: true.
-bool is_plain(lmdb::Database& database, const ConventionOptions& options);
+/// Where every record is a sample, in key order, as far as a bounded look tells: KeyLook::guess;
+/// else nothing. Bytes that cannot be understood are left to whoever reads them.
+std::optional<std::string> guess_of_plain(lmdb::Database& database,
+                                          const ConventionOptions& options);
 
 // Parts of lay_out().
 
@@ -119,6 +122,8 @@ bool is_plain(lmdb::Database& database, const ConventionOptions& options);
 bool looks_grouped(const KeyLook& look, bool asked);
 /// Whether parts of samples are often called like this prefix.
 bool is_usual_part(const std::string& prefix);
+/// KeyLook::guess: of prefixes that may be names of parts, where nothing says that they are.
+std::string guess_of_groups(const KeyLook& look);
 /// Throws corrupt naming a missing partner.
 Layout lay_out_groups(lmdb::Database& database, const KeyLook& look);
 /// The order of numbers in the keys, metadata left out. Throws usage naming a key without one.

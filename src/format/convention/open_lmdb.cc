@@ -1,5 +1,6 @@
 // The row of LMDB in the registry: one database or several, and which records are samples.
-#include <optional>
+#include <memory>
+#include <string>
 
 #include "format/convention/convention_set.hpp"
 #include "format/convention/database_list.hpp"
@@ -37,23 +38,23 @@ bool holds_no_samples(lmdb::Database& database) {
 }
 
 /// The only database that `text` names, where every record of it is a sample; else nothing.
-std::optional<lmdb::Database> open_plain(const std::string& text, const FormatOptions& options) {
+std::unique_ptr<DataSet> open_plain(const std::string& text, const FormatOptions& options) {
   const std::vector<PartDatabases> list = find_databases(text);
   // A pattern may stand for a single database whose name only it tells.
-  if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return std::nullopt;
+  if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return nullptr;
   lmdb::Database database = open_one(text, options);
-  const bool plain =
-      is_plain(database, convention_of(options)) || (options.whole && holds_no_samples(database));
-  if (!plain) return std::nullopt;
+  auto guess = guess_of_plain(database, convention_of(options));
+  if (!guess && options.whole && holds_no_samples(database)) guess = std::string();
+  if (!guess) return nullptr;
   database.pages().count_from_here();
-  return database;
+  lmdb::LmdbSetOptions of_set = set_options(options);
+  of_set.note = std::move(*guess);
+  return std::make_unique<lmdb::LmdbSet>(text, std::move(database), std::move(of_set));
 }
 
 std::unique_ptr<DataSet> open(const FormatRequest& request) {
-  auto database = open_plain(request.text, request.options);
-  if (!database) return open_by_convention(request.text, request.options);
-  return std::make_unique<lmdb::LmdbSet>(request.text, std::move(*database),
-                                         set_options(request.options));
+  if (auto plain = open_plain(request.text, request.options)) return plain;
+  return open_by_convention(request.text, request.options);
 }
 
 /// Also by name, so that what is wrong with it can be told.

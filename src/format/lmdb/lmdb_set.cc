@@ -135,6 +135,7 @@ LmdbSet::LmdbSet(std::string path, Database database, LmdbSetOptions options)
   facts_.named = facts_.keys_in_bytes = true;
   facts_.fingerprint = database_->fingerprint().text;
   facts_.labels = class_names_beside(files()[0]->path());
+  if (!options_.note.empty()) facts_.notes.push_back(options_.note);
 }
 
 void LmdbSet::check_unchanged(std::uint32_t) const {
@@ -300,6 +301,7 @@ std::string LmdbSet::info() const {
   using Json = nlohmann::ordered_json;
   std::string why = "every record is a sample";
   if (options_.plain_asked) why += ", as asked for";
+  if (!options_.note.empty()) why += "; " + options_.note;
   const Json database{{"path", facts_.path},
                       {"records", facts_.entries},
                       {"stored_bytes", stored_bytes()},

@@ -49,6 +49,7 @@ struct LmdbSetOptions {
   LocateOptions locate;
   BulkOptions bulk;          ///< of looks at leaves by this process alone
   bool plain_asked = false;  ///< the user says that every record is a sample
+  std::string note = {};     ///< to be told of that
 };
 
 struct LockedIndex;

@@ -188,7 +188,7 @@ TEST(Convention, WhatIsNoCountIsNotChecked) {
                     "e."),
         std::string("many"), std::string(), std::string(100, '9'), std::string("-3")}) {
     const std::string path = folder.file(std::to_string(number++));
-    write_records(path, {{"length", value}, {"a", ""}, {"b", ""}});
+    write_records(path, {{"length", value}, {"1", ""}, {"2", ""}});
     EXPECT_EQ(open(path)->facts().entries, 2U) << testing::PrintToString(value);
   }
 }

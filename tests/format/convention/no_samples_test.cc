@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "forebay/error.hpp"
@@ -178,14 +179,245 @@ TEST(NoSamples, CountersDecide) {
               ElementsAre("length"));
   EXPECT_THAT(left_out(make(folder, "own", {{"x", ""}, {"yy", ""}}, {{"num_records", "2"}})),
               ElementsAre("num_records"));
-  EXPECT_THAT(left_out(make(folder, "no", {{"x", ""}, {"yy", ""}}, {{"num_records", "7"}})),
+  EXPECT_THAT(left_out(make(folder, "no", {{"x", "1"}, {"yy", "5"}}, {{"num_records", "7"}})),
               IsEmpty())
       << "such a word may be the key of a sample";
+  EXPECT_THAT(refusal(make(folder, "not", {{"x", ""}, {"yy", ""}}, {{"num_records", "7"}})),
+              AllOf(HasSubstr("7"), HasSubstr("2"), HasSubstr("num_records")));
   const std::string wrong = make(folder, "wrong", numbers(20), {{"num_examples", "21"}});
   EXPECT_THAT(refusal(wrong), AllOf(HasSubstr("21"), HasSubstr("20"), HasSubstr("--leave-out")));
   EXPECT_THAT(left_out(wrong, {.leave_out = "num_examples"}), ElementsAre("num_examples"));
   const std::string both = make(folder, "both", numbers(20), {{"odd", ""}, {"length", "7"}});
   EXPECT_THAT(refusal(both), AllOf(HasSubstr("7"), HasSubstr("20")));
+}
+
+/// 40 keys of one kind.
+using KindOfKeys = std::pair<std::string, std::function<std::string(unsigned)>>;
+
+std::string uuid(unsigned i) {
+  const std::string hex =
+      numbered("", i * 2654435761U % 100'000'000, 8) + "abcd4eef8a0123456789cdef";
+  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
+         hex.substr(16, 4) + "-" + hex.substr(20);
+}
+
+std::string letters(unsigned i) {
+  return {static_cast<char>('a' + i % 26), static_cast<char>('a' + i / 26 % 26), 'x'};
+}
+
+const std::vector<KindOfKeys>& kinds_with_a_form() {
+  static const std::vector<KindOfKeys> kinds = {
+      {"numbers", [](unsigned i) { return std::to_string(i); }},
+      {"negative", [](unsigned i) { return std::to_string(static_cast<int>(i) - 20); }},
+      {"uuids", uuid},
+      {"hex", [](unsigned i) { return numbered("", i * 7919 % 100'000, 5) + "a3f"; }},
+      {"files",
+       [](unsigned i) { return numbered("dir", i % 3, 1) + numbered("/im", i, 1) + ".jpg"; }},
+      {"imagenet",
+       [](unsigned i) { return numbered("n0144", i % 5, 4) + numbered("/n01_", i, 1) + ".JPEG"; }},
+      {"folders", [](unsigned i) { return letters(i).substr(0, 1) + "/" + letters(i); }},
+      {"extensions", [](unsigned i) { return letters(i) + (i % 2 == 0 ? ".png" : ".jpg"); }},
+      {"words with numbers", [](unsigned i) { return "word" + std::to_string(i); }},
+      {"classes", [](unsigned i) { return (i % 2 == 0 ? "cat_" : "dog_") + std::to_string(i); }},
+      {"frames", [](unsigned i) { return numbered("", i / 7, 3) + numbered("_", i % 7, 8); }},
+      {"decimals",
+       [](unsigned i) { return std::to_string(i / 4) + "." + std::to_string(i % 4 * 25); }},
+      {"little end first",
+       [](unsigned i) {
+         return std::string{static_cast<char>(i), '\1', '\0', '\0'};
+       }},
+  };
+  return kinds;
+}
+
+/// Among which nothing but their names and values tells counters.
+const std::vector<KindOfKeys>& kinds_without_a_form() {
+  static const std::vector<KindOfKeys> kinds = {
+      {"words", letters},
+      {"sentences", [](unsigned i) { return "a picture of " + letters(i); }},
+  };
+  return kinds;
+}
+
+std::vector<OracleRecord> forty(const KindOfKeys& kind) {
+  std::vector<OracleRecord> records;
+  for (unsigned i = 0; i < 40; ++i) records.push_back({kind.second(i), "value"});
+  return records;
+}
+
+/// As programs write it.
+std::vector<std::string> values_of_count(char count) {
+  const std::string zeros(7, '\0');
+  return {std::to_string(count),
+          count + zeros.substr(0, 3),
+          count + zeros,
+          zeros + count,
+          "\x80\x04K" + std::string(1, count) + ".",
+          std::string(1, count)};
+}
+
+TEST(NoSamples, CountersThatAreRightAreLeftOutAndSaidBesideKeysOfAnyKind) {
+  TemporaryFolder folder;
+  int number = 0;
+  const auto look = [&](const KindOfKeys& kind, const std::string& name, const std::string& value) {
+    const std::string path = make(folder, std::to_string(number++), forty(kind), {{name, value}});
+    EXPECT_THAT(left_out(path), ElementsAre(name)) << kind.first;
+    const auto set = open(path);
+    ASSERT_EQ(set->facts().notes.size(), 1U);
+    EXPECT_THAT(set->facts().notes[0],
+                AllOf(HasSubstr("no samples: " + name + " (40)"), HasSubstr("--keep-records")));
+    EXPECT_THAT(left_out(path, {.keep = name}), IsEmpty());
+  };
+  std::vector<KindOfKeys> all = kinds_with_a_form();
+  for (const KindOfKeys& kind : all) look(kind, "volume", "40");  // whatever it is called
+  all.insert(all.end(), kinds_without_a_form().begin(), kinds_without_a_form().end());
+  for (const KindOfKeys& kind : all) {
+    for (const std::string name :
+         {"count", "total", "n", "size", "num", "samples", "data_size", "length", "num-samples",
+          "nSamples", "num_examples", "__len__"}) {
+      look(kind, name, "40");
+    }
+    for (const std::string& value : values_of_count(40)) look(kind, "count", value);
+  }
+}
+
+TEST(NoSamples, CountersThatContradictAreErrorsWithBothNumbersBesideKeysOfAnyKind) {
+  TemporaryFolder folder;
+  int number = 0;
+  std::vector<KindOfKeys> all = kinds_with_a_form();
+  all.insert(all.end(), kinds_without_a_form().begin(), kinds_without_a_form().end());
+  for (const KindOfKeys& kind : all) {
+    for (const std::string name : {"count", "length", "num_examples", "__len__"}) {
+      for (const std::string& value : values_of_count(45)) {
+        const std::string path =
+            make(folder, std::to_string(number++), forty(kind), {{name, value}});
+        EXPECT_THAT(refusal(path), AllOf(HasSubstr(name), HasSubstr("counts 45"),
+                                         HasSubstr("there are 40"), HasSubstr("--leave-out")))
+            << kind.first << " " << testing::PrintToString(value);
+        EXPECT_EQ(open(path, {.leave_out = name})->facts().entries, 40U);
+        EXPECT_EQ(open(path, {.keep = name})->facts().entries, 41U);
+      }
+    }
+  }
+}
+
+TEST(NoSamples, OtherNumbersBesideAFormAreLeftOutAndCountNothing) {
+  TemporaryFolder folder;
+  int number = 0;
+  for (const KindOfKeys& kind : kinds_with_a_form()) {
+    const std::string path =
+        make(folder, std::to_string(number++), forty(kind), {{"version", "45"}, {"meta", "{}"}});
+    EXPECT_THAT(left_out(path), UnorderedElementsAre("version", "meta")) << kind.first;
+    EXPECT_THAT(open(path)->facts().notes,
+                ElementsAre(AllOf(HasSubstr("version"), HasSubstr("meta"))));
+  }
+  for (const KindOfKeys& kind : kinds_without_a_form()) {
+    const std::string path =
+        make(folder, std::to_string(number++), forty(kind), {{"version", "45"}, {"meta", "{}"}});
+    EXPECT_THAT(left_out(path), IsEmpty()) << kind.first;
+    write_records(path, {{"__info__", ""}, {"__version__", "45"}});
+    EXPECT_THAT(left_out(path), UnorderedElementsAre("__info__", "__version__")) << kind.first;
+  }
+}
+
+TEST(NoSamples, AWordAmongWordsIsASample) {
+  TemporaryFolder folder;
+  const std::vector<std::string> words = {"apple", "banana", "cherry", "length", "width",
+                                          "size",  "depth",  "n",      "total",  "time"};
+  const float weight = 1.5F;
+  int number = 0;
+  const std::vector<std::function<std::string(std::size_t)>> values = {
+      [&](std::size_t i) { return "vector of " + words[i]; },
+      [](std::size_t i) { return std::to_string(i * 5); },
+      [](std::size_t i) { return std::string{static_cast<char>(i + 7), 0, 0, 0, 0, 0, 0, 0}; },
+      [&](std::size_t) {
+        return std::string(reinterpret_cast<const char*>(&weight), sizeof weight);
+      },
+      [&](std::size_t i) {  // of which one alone has as many bytes as a number
+        const std::string four(reinterpret_cast<const char*>(&weight), sizeof weight);
+        return words[i] == "length" ? four : four + four + four;
+      }};
+  for (const auto& value : values) {
+    std::vector<OracleRecord> records;
+    for (std::size_t i = 0; i < words.size(); ++i) records.push_back({words[i], value(i)});
+    const std::string path = make(folder, std::to_string(number++), records, {});
+    EXPECT_THAT(left_out(path), IsEmpty()) << number;
+    EXPECT_THAT(open(path)->facts().notes, IsEmpty());
+  }
+}
+
+TEST(NoSamples, PrefixesThatCouldBeNoPartAreThoseOfSamples) {
+  TemporaryFolder folder;
+  using Keys = std::vector<std::string>;
+  const auto keys = [](const std::vector<std::string>& prefixes, unsigned count, int width) {
+    Keys all;
+    for (const std::string& prefix : prefixes) {
+      for (unsigned i = 0; i < count; ++i) all.push_back(numbered(prefix, i, width));
+    }
+    return all;
+  };
+  const std::vector<Keys> cases = {keys({"000_", "001_", "011_"}, 20, 8),
+                                   keys({"0.", "1.", "9."}, 4, 2),
+                                   keys({"2020-01-", "2020-02-", "2021-01-"}, 9, 2),
+                                   keys({"train_", "val_"}, 10, 1),
+                                   keys({"Train-", "Test-", "Dev-"}, 10, 4),
+                                   keys({"COCO_train2014_", "COCO_validation2014_"}, 10, 12),
+                                   keys({"train_img_", "valid_img_"}, 10, 5)};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::vector<OracleRecord> records;
+    for (const std::string& key : cases[i]) records.push_back({key, "v"});
+    const std::string path = make(folder, std::to_string(i), records, {});
+    EXPECT_THAT(left_out(path), IsEmpty()) << i;
+    const auto data = open_data_set(path, how({}));
+    EXPECT_EQ(data->facts().entries, cases[i].size()) << cases[i][0];
+    EXPECT_THAT(data->facts().notes, IsEmpty()) << "nothing is guessed";
+    EXPECT_EQ(open(path, {.convention = ConventionName::grouped})->convention().parts().size(),
+              i == 0 || i == 1 || i == 2 || i == 4 ? 3U : 2U);
+  }
+}
+
+TEST(NoSamples, PrefixesThatMayBeClassesAreToldUnlessSomethingVouchesForParts) {
+  TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::vector<std::string>& prefixes,
+                         const std::vector<OracleRecord>& others = {}) {
+    std::vector<OracleRecord> records;
+    for (unsigned i = 0; i < 50; ++i) {
+      for (const std::string& prefix : prefixes) records.push_back({numbered(prefix, i, 4), "v"});
+    }
+    return make(folder, name, records, others);
+  };
+  const std::vector<std::string> pets = {"cat_", "dog_", "owl_"};
+  const auto told = [](const std::string& path, const Choice& choice = {}) {
+    return open_data_set(path, how(choice))->facts();
+  };
+  const std::string unknown = write("unknown", pets);
+  EXPECT_EQ(told(unknown).entries, 150U);
+  EXPECT_THAT(told(unknown).notes, ElementsAre(AllOf(HasSubstr("cat_0000, dog_0000, owl_0000"),
+                                                     HasSubstr("--convention grouped"),
+                                                     HasSubstr("--convention plain"))));
+  EXPECT_THAT(open_data_set(unknown, how({}))->info(), HasSubstr("cat_0000, dog_0000"));
+  EXPECT_THAT(told(unknown, {.convention = ConventionName::plain}).notes, IsEmpty());
+  EXPECT_EQ(told(unknown, {.convention = ConventionName::grouped}).entries, 50U);
+  EXPECT_THAT(told(unknown, {.convention = ConventionName::grouped}).notes, IsEmpty());
+
+  EXPECT_THAT(told(write("odd", pets, {{"meta", ""}})).notes,
+              ElementsAre(HasSubstr("no samples: meta"), HasSubstr("cat_0000")));
+  EXPECT_EQ(told(write("parts", pets, {{"num-samples", "50"}})).entries, 50U);
+  EXPECT_EQ(told(write("records", pets, {{"num-samples", "150"}})).entries, 150U);
+  EXPECT_THAT(told(folder.file("records")).notes, ElementsAre(HasSubstr("num-samples (150)")));
+  EXPECT_THAT(refusal(write("neither", pets, {{"num-samples", "70"}})),
+              AllOf(HasSubstr("70"), HasSubstr("150")));
+  EXPECT_THAT(refusal(write("splits", {"train_", "val_"}, {{"num-samples", "50"}})),
+              AllOf(HasSubstr("50"), HasSubstr("100")));
+  for (const std::vector<std::string>& usual : {std::vector<std::string>{"rgb/", "depth/"},
+                                                {"test_image-", "test_label-"},
+                                                {"lq_", "gt_"},
+                                                {"img1_", "img2_", "flow_"},
+                                                {"image-", "label-", "charset-"}}) {
+    const std::string path = write(usual[0].substr(0, 3) + "usual", usual);
+    EXPECT_EQ(told(path).entries, 50U) << usual[0];
+    EXPECT_THAT(told(path).notes, IsEmpty()) << usual[0];
+  }
 }
 
 TEST(NoSamples, OddKeysBesidePartsDoNotUndoThese) {
@@ -232,6 +464,17 @@ TEST(NoSamples, WhatIsAskedForIsDone) {
   write_records(folder.file("e"), numbers(5));
   EXPECT_EQ(open(path + "," + folder.file("e"), {.leave_out = "a b"})->facts().entries, 35U - 0U)
       << "it is in one of them";
+}
+
+TEST(NoSamples, ReservedKeysAreNoSamplesUnlessAllKeysAreSo) {
+  TemporaryFolder folder;
+  EXPECT_THAT(left_out(make(folder, "some", {{"tree", ""}, {"house", ""}},
+                            {{"__keys__", ""}, {"__classes__", ""}, {"__x", ""}, {"_y_", ""}})),
+              UnorderedElementsAre("__keys__", "__classes__"));
+  std::vector<OracleRecord> dunder;
+  for (int i = 0; i < 9; ++i) dunder.push_back({"__f" + std::to_string(i) + "__", ""});
+  EXPECT_THAT(left_out(make(folder, "many", dunder, {{"tree", ""}})), IsEmpty());
+  EXPECT_THAT(left_out(make(folder, "all", {{"__init__", ""}, {"__main__", ""}}, {})), IsEmpty());
 }
 
 TEST(NoSamples, ListsLeaveOutWhatTheyDoNotName) {
