@@ -203,8 +203,8 @@ std::vector<std::string> candidates(const ProvenanceCommand& command) {
   std::vector<std::string> files{sidecar_file(command)};
   if (!command.sidecar.empty()) return files;
   try {
-    const auto database = open_lmdb(command);
-    if (auto cached = user_cache_path(database.fingerprint().text)) {
+    auto database = open_lmdb(command);
+    if (auto cached = user_cache_path(database.cache_identity())) {
       files.push_back(std::move(*cached));
     }
   } catch (const Error&) {

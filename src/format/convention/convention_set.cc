@@ -391,14 +391,14 @@ void ConventionSet::locate(Peers& peers, BulkReader& reader) {
 }
 
 bool ConventionSet::give_up_index(const Error& mismatch) const {
-  bool first = true;
+  lmdb::LmdbSet::GivenUp all;
   for (const auto& database : databases_) {
     const auto of_this = database->give_up();
     if (!of_this) return false;
-    first = *of_this && first;
+    all.first = of_this->first && all.first;
+    if (database->files()[0]->path() == mismatch.where().file) all.cached = of_this->cached;
   }
-  log(first ? LogLevel::warning : LogLevel::info,
-      "the index does not fit the data and is not used: {}", mismatch.what());
+  lmdb::LmdbSet::tell_given_up(all, mismatch);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/reader_slot.hpp"
+#include "format/user_cache.hpp"
 
 namespace forebay::lmdb {
 namespace {
@@ -218,6 +219,13 @@ DatasetFingerprint Database::fingerprint() const {
       tree.leaf_pages, tree.overflow_pages, page_size());
   if (!name_.empty()) text += ",name=" + printable_key(name_);
   return {text};
+}
+
+std::string Database::cache_identity() {
+  std::string identity = fingerprint().text;
+  if (tree_.header().empty()) return identity;
+  const auto root = pages_->tree_page(tree_.header().root).bytes();
+  return identity + ",root_page=" + hash_text(std::string(chars_of(root)));
 }
 
 std::uint64_t Database::stored_bytes() const {

@@ -48,6 +48,9 @@ class Database {
   PageNumber last_page() const { return snapshot_->meta().last_page; }
   bool holds_slot() const { return snapshot_->slot() != nullptr; }
   DatasetFingerprint fingerprint() const;
+  /// What entries of the user's cache go by: the fingerprint and what the root page holds, as data
+  /// sets of one shape mostly differ in the keys there. The same for all copies. Reads that page.
+  std::string cache_identity();
   /// Of leaves and overflow runs.
   std::uint64_t stored_bytes() const;
 

@@ -171,6 +171,7 @@ void LmdbSet::make_index(Peers& peers, BulkReader& reader) const {
   });
   peers.together([&] {
     how_ = leaves.how;
+    cached_ = leaves.cached;
     index->index = std::make_unique<LeafIndex>(std::move(leaves.producer), facts_of(*database_),
                                                database_->pages(),
                                                IndexMemory{.bytes = index->memory.bytes,
@@ -214,23 +215,31 @@ std::unique_ptr<const Plan> LmdbSet::plan_runs(std::span<const IdRun> runs) cons
   return std::make_unique<RecordPlan>(std::move(index), runs);
 }
 
-std::optional<bool> LmdbSet::give_up() const {
+std::optional<LmdbSet::GivenUp> LmdbSet::give_up() const {
   const std::scoped_lock lock(mutex_);
   if (given_up_) return std::nullopt;
   given_up_ = true;
   // A scan that is wrong as well is made anew all the same: with peers, another may have erred.
   const auto index = std::exchange(index_, nullptr);
-  if (!index) return true;
+  if (!index) return GivenUp{};
   const std::scoped_lock of_index(index->mutex);
-  return index->index->give_up();
+  return GivenUp{.first = index->index->give_up(), .cached = cached_};
+}
+
+void LmdbSet::tell_given_up(const GivenUp& given_up, const Error& mismatch) {
+  if (given_up.cached) {
+    log(LogLevel::info, "the cache has the index of another data set, which is replaced: {}",
+        mismatch.happened());
+  } else {
+    log(given_up.first ? LogLevel::warning : LogLevel::info,
+        "the index does not fit the data and is not used: {}", mismatch.what());
+  }
 }
 
 bool LmdbSet::give_up_index(const Error& mismatch) const {
-  const auto first = give_up();
-  if (!first) return false;
-  log(*first ? LogLevel::warning : LogLevel::info,
-      "the index does not fit the data and is not used: {}", mismatch.what());
-  return true;
+  const auto given_up = give_up();
+  if (given_up) tell_given_up(*given_up, mismatch);
+  return given_up.has_value();
 }
 
 std::uint64_t LmdbSet::index_bytes() const {

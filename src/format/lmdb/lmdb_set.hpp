@@ -37,7 +37,8 @@ struct LocateOptions {
 
 struct FoundLeaves {
   std::unique_ptr<LeafProducer> producer;
-  std::string how;  ///< "provenance (recipe) from train.lmdb/data.mdb.forebay"
+  std::string how;      ///< "provenance (recipe) from train.lmdb/data.mdb.forebay"
+  bool cached = false;  ///< from the user's cache, where another data set may have put it
 };
 
 /// Collective over `peers`, which fail together. Sidecars that are not used are named in the log,
@@ -79,9 +80,14 @@ class LmdbSet final : public DataSet {
 
   /// Plans by `index`, which somebody else has located, until it is given up.
   void use_index(std::shared_ptr<RecordIndex> index);
-  /// Without a word in the log; nothing where there is no other way, else whether this process is
-  /// the first of its node to give up this index.
-  std::optional<bool> give_up() const;
+  struct GivenUp {
+    bool first = true;   ///< this process is the first of its node to give up this index
+    bool cached = true;  ///< FoundLeaves::cached
+  };
+  /// Without a word in the log; nothing where there is no other way.
+  std::optional<GivenUp> give_up() const;
+  /// Says why, once a node: a warning where whoever has made the sidecar has to know.
+  static void tell_given_up(const GivenUp& given_up, const Error& mismatch);
   /// For looks beside plans, by one thread: as long as nothing is planned.
   Database& database() const { return *database_; }
 
@@ -96,6 +102,7 @@ class LmdbSet final : public DataSet {
   mutable std::mutex mutex_;  ///< of what follows
   mutable bool given_up_ = false;
   mutable std::string how_;
+  mutable bool cached_ = false;
   mutable std::shared_ptr<LockedIndex> index_;
   mutable std::uint64_t index_bytes_ = 0;
   mutable int checks_ = 0;

@@ -23,32 +23,50 @@ struct Search {
   TreeFacts facts;
 };
 
+/// Calls what reads pages, in time.
+void ask(const Search& search, const std::function<void()>& read) {
+  if (search.options.ask) {
+    search.options.ask(read);
+  } else {
+    read();
+  }
+}
+
+std::string cache_identity(const Search& search) {
+  const auto found = std::make_shared<std::string>();
+  ask(search, [found, database = search.database] { *found = database->cache_identity(); });
+  return *found;
+}
+
 /// Looks for a sidecar that fits; its bytes and where they were found, or nothing.
 std::optional<FoundSidecar> usable_sidecar(const Search& search) {
   const TreeFacts& facts = search.facts;
-  const auto dataset = resolve_dataset_path(search.database->path());
-  const std::uint64_t most = most_sidecar_bytes(facts.entries, facts.leaf_pages);
-  for (auto& found : find_sidecars(dataset, facts.fingerprint, most)) {
-    const auto result = load_sidecar(found.bytes, facts);
-    if (result) return std::move(found);
-    log(LogLevel::warning, "{} is not used: {}", found.path, result.problem);
-  }
-  return std::nullopt;
+  return find_sidecar(
+      resolve_dataset_path(search.database->path()), [&] { return cache_identity(search); },
+      most_sidecar_bytes(facts.entries, facts.leaf_pages),
+      [&](const FoundSidecar& found) {
+        const auto result = load_sidecar(found.bytes, facts);
+        if (!result) log(LogLevel::warning, "{} is not used: {}", found.path, result.problem);
+        return static_cast<bool>(result);
+      });
 }
 
 /// From a sidecar that the first peer has found.
 std::optional<FoundLeaves> leaves_from_sidecar(const Search& search) {
   std::string bytes;
   std::string path;
+  std::string cached;
   search.peers.together([&] {
     if (search.peers.rank() != 0) return;
     const auto found = usable_sidecar(search);
     if (!found) return;
     path = found->path;
     bytes = chars_of(found->bytes);
+    cached = found->cached ? "yes" : "";
   });
   path = search.peers.told_by(0, path);
   if (path.empty()) return std::nullopt;
+  cached = search.peers.told_by(0, cached);
   bytes = search.peers.told_by(0, bytes);
   std::optional<FoundLeaves> leaves;
   search.peers.together([&] {
@@ -56,7 +74,8 @@ std::optional<FoundLeaves> leaves_from_sidecar(const Search& search) {
     if (!result) throw Error(ErrorKind::corrupt, result.problem, "", {.file = path});
     const std::string form = result.leaves->form();
     leaves = FoundLeaves{.producer = std::move(result.leaves),
-                         .how = fmt::format("provenance ({}) from {}", form, path)};
+                         .how = fmt::format("provenance ({}) from {}", form, path),
+                         .cached = !cached.empty()};
   });
   return leaves;
 }
@@ -67,12 +86,7 @@ std::vector<PageNumber> share_leaf_list(const Search& search) {
   search.peers.together([&] {
     if (search.peers.rank() != 0) return;
     const auto found = std::make_shared<std::vector<PageNumber>>();
-    const auto list = [found, database = search.database] { *found = list_leaves(*database); };
-    if (search.options.ask) {
-      search.options.ask(list);
-    } else {
-      list();
-    }
+    ask(search, [found, database = search.database] { *found = list_leaves(*database); });
     bytes = chars_of(std::as_bytes(std::span(*found)));
   });
   bytes = search.peers.told_by(0, bytes);
@@ -106,22 +120,18 @@ FoundLeaves leaves_from_scan(const Search& search) {
   return leaves;
 }
 
-void keep_in_cache(LeafProducer& leaves, const TreeFacts& facts) {
-  const auto path = user_cache_path(facts.fingerprint);
-  if (!path) return;
+/// In place of an entry that was wrong, in any case: it would mislead every run.
+void keep_in_cache(LeafProducer& leaves, const Search& search) {
+  const auto path = user_cache_path(cache_identity(search));
+  std::error_code ignored;
+  const bool replaces = search.options.was_wrong && path && std::filesystem::exists(*path, ignored);
+  if (!path || (!search.options.may_cache && !replaces)) return;
   try {
-    write_whole_file(*path, table_sidecar(leaves, facts));
+    write_whole_file(*path, table_sidecar(leaves, search.facts));
     log(LogLevel::info, "what the scan has found is kept in {}", *path);
   } catch (const Error& error) {
     log(LogLevel::info, "what the scan has found is not kept: {}", error.what());
   }
-}
-
-/// Of another data set of the same shape, where the entry was wrong: it would mislead every run.
-bool has_entry(const TreeFacts& facts) {
-  const auto path = user_cache_path(facts.fingerprint);
-  std::error_code ignored;
-  return path && std::filesystem::exists(*path, ignored);
 }
 
 }  // namespace
@@ -143,8 +153,8 @@ FoundLeaves find_leaves(const std::shared_ptr<Database>& database, BulkReader& r
     }
   }
   FoundLeaves leaves = leaves_from_scan(search);
-  const bool keeps = options.may_cache || (options.was_wrong && has_entry(search.facts));
-  if (keeps && peers.rank() == 0) keep_in_cache(*leaves.producer, search.facts);
+  const bool may_keep = options.may_cache || options.was_wrong;
+  if (may_keep && peers.rank() == 0) keep_in_cache(*leaves.producer, search);
   return leaves;
 }
 

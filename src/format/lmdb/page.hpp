@@ -42,6 +42,7 @@ class Page {
   Page(std::span<const std::byte> bytes, PageNumber number, const DamageExplainer& explainer);
 
   PageNumber number() const { return number_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
   bool is_leaf() const { return leaf_; }
   unsigned count() const { return count_; }
 

@@ -193,16 +193,20 @@ std::string sidecar_path(const DatasetPath& dataset) {
   return fmt::format("{}.{}.forebay", dataset.data_file, escaped(dataset.name));
 }
 
-std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
-                                        std::uint64_t most_bytes) {
-  std::vector<std::string> paths;
-  if (auto beside = sidecar_path(dataset); !beside.empty()) paths.push_back(std::move(beside));
-  if (auto cached = user_cache_path(fingerprint)) paths.push_back(std::move(*cached));
-  std::vector<FoundSidecar> found;
-  for (const std::string& path : paths) {
-    if (auto one = try_read(path, most_bytes)) found.push_back(std::move(*one));
+std::optional<FoundSidecar> find_sidecar(const DatasetPath& dataset,
+                                         const std::function<std::string()>& identity,
+                                         std::uint64_t most_bytes,
+                                         const std::function<bool(const FoundSidecar&)>& fits) {
+  for (const bool cached : {false, true}) {
+    const std::string path =
+        cached ? user_cache_path(identity()).value_or(std::string()) : sidecar_path(dataset);
+    if (path.empty()) continue;
+    auto found = try_read(path, most_bytes);
+    if (!found) continue;
+    found->cached = cached;
+    if (fits(*found)) return found;
   }
-  return found;
+  return std::nullopt;
 }
 
 std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,12 +75,16 @@ std::string sidecar_path(const DatasetPath& dataset);
 struct FoundSidecar {
   std::string path;
   std::vector<std::byte> bytes;
+  bool cached = false;
 };
 
-/// The candidates in the order of preference: beside the data, then in the cache. Those that do not
-/// exist, cannot be read or are larger than `most_bytes` are left out. Throws nothing.
-std::vector<FoundSidecar> find_sidecars(const DatasetPath& dataset, const std::string& fingerprint,
-                                        std::uint64_t most_bytes);
+/// The first of these that `fits`: beside the data, then in the cache, where `identity` is asked
+/// for. Those that do not exist, cannot be read or are larger than `most_bytes` are left out.
+/// Throws what `identity` throws.
+std::optional<FoundSidecar> find_sidecar(const DatasetPath& dataset,
+                                         const std::function<std::string()>& identity,
+                                         std::uint64_t most_bytes,
+                                         const std::function<bool(const FoundSidecar&)>& fits);
 /// More than any sidecar of a data set with these counts needs.
 std::uint64_t most_sidecar_bytes(std::uint64_t entries, std::uint64_t leaf_pages);
 
