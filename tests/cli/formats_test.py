@@ -768,6 +768,23 @@ class Hdf5Links(Formats):
         self.check(path + "#z/group", [values((9, 2), "<f4")])
         self.check(path + "#labels=z/labels,y", [values((9, 3), "<f4"), values((9,), "<i4")])
 
+    def test_attributes_are_told_as_left_out(self):
+        path = self.path("set/a.h5")
+        with h5py.File(path, "a") as file:
+            file.attrs["written"] = "today"
+            file["x"].attrs["scale"] = 2.5
+            file.create_group("g").attrs["source"] = "somewhere"
+            file["y"] = np.arange(9)
+        told = "left out, as attributes are not read: those of {}; write them as data sets to have them"
+        self.assertEqual(self.succeed_json("inspect", path)["notes"], [told.format("g, x")])
+        with self.new_file("set/each.h5") as file:
+            for i in range(20):
+                file[f"img_{i:02}"] = values((4, 5), "u1", i)
+                if i % 9 == 4:
+                    file[f"img_{i:02}"].attrs["label"] = i
+        self.assertIn(told.format("img_04, img_13"),
+                      self.succeed_json("inspect", self.path("set/each.h5"))["notes"])
+
     def test_links_among_data_sets_of_samples_are_named(self):
         links = {"5": h5py.SoftLink("/nowhere"), "6": h5py.ExternalLink("b.h5", "y"),
                  "7": h5py.SoftLink("/s1")}
@@ -929,6 +946,17 @@ class Npz(Formats):
         for number, array in enumerate(x):
             (np.savez if number % 2 else np.savez_compressed)(self.path(f"p{number}.npz"), x=array)
         self.check(self.path("p*.npz"), [np.concatenate(x)])
+
+    def test_splits_are_no_fields_of_one_sample(self):
+        path = self.path("mnist.npz")
+        arrays = {f"{name}_{split}": values((10, 2), "<f4", seed) for seed, (name, split) in
+                  enumerate(itertools.product("xy", ("train", "test")))}
+        np.savez(path, **arrays)
+        line = self.fail("inspect", path, code=2, naming=["x_train", "y_test", "splits"])
+        found = re.findall(r"'[^']*\.npz(#[^']+)'", line)
+        self.assertEqual(found, ["#x=x_train,y=y_train", "#x_train,x_test,y_train,y_test"])
+        self.check(path + found[0], [arrays["x_train"], arrays["y_train"]])
+        self.check(path + found[1], list(arrays.values()))
 
     def test_what_is_no_array_of_that_length_is_named(self):
         path = self.path("m.npz")

@@ -58,9 +58,10 @@ std::shared_ptr<const FieldStorage> one_behind_the_other(std::span<const Dataset
 /// What a file, or a group of it, has names for: paths from the file's root, each list sorted.
 struct Listing {
   std::vector<std::string> datasets;  ///< that hard links lead to, each under one of its names
-  std::vector<std::string> aliases;   ///< more hard links, to what has a name already
-  std::vector<std::string> soft;      ///< links within the file
-  std::vector<std::string> external;  ///< links to other files
+  std::vector<std::string> with_attributes;  ///< and groups
+  std::vector<std::string> aliases;          ///< more hard links, to what has a name already
+  std::vector<std::string> soft;             ///< links within the file
+  std::vector<std::string> external;         ///< links to other files
 
   std::vector<std::string> links() const;  ///< all that is no data set under its one name
 };

@@ -325,6 +325,12 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
 FileContent FileReader::read_group(const std::string& group, bool rows) {
   const std::string below = group.empty() ? group : group + "/";
   const Listing listing = names(group);
+  if (!listing.with_attributes.empty()) {
+    note(
+        fmt::format("left out, as attributes are not read: those of {}; write them as data sets to "
+                    "have them",
+                    some_of(listing.with_attributes)));
+  }
   if (!rows) {
     const std::string links = links_left_out(listing);
     const Layout layout =

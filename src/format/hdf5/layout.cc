@@ -90,42 +90,9 @@ bool Judge::same_kinds(const Alike& alike) const {
   return false;
 }
 
-/// A field's name made of what a path has beside stars; perhaps empty.
-std::string name_without_stars(std::string path) {
-  std::erase_if(path, [](char c) { return c == '*' || static_cast<unsigned char>(c) < 0x20; });
-  std::string name = field_name(path);
-  constexpr const char* kApart = "._-";
-  name.erase(0, std::min(name.find_first_not_of(kApart), name.size()));
-  name.erase(name.find_last_not_of(kApart) + 1);
-  for (std::size_t at; (at = name.find("..")) != std::string::npos;) name.erase(at, 1);
-  return name;
-}
-
-/// As behind a '#', called so where the names are different.
-std::string renamed_list(std::span<const std::string> stored, std::span<const std::string> names) {
-  const std::set<std::string> all(names.begin(), names.end());
-  if (all.size() < names.size() || all.contains({})) return list_of(stored);
-  std::vector<std::string> renamed;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    renamed.push_back(names[i] + "=" + list_of(stored.subspan(i, 1)));
-  }
-  return fmt::format("{}", fmt::join(renamed, ","));
-}
-
-/// How to name one of several that are alike: the group, or each data set, called as it would be
-/// in all of them.
+/// How to name one of several that are alike.
 std::string Judge::choice_of(const Twin& twin) const {
-  if (!twin.path.empty()) return choice(shown_name(twin.path));
-  std::vector<std::string> names;
-  std::vector<std::string> stored;
-  for (const auto& [form, path] : twin.members) {
-    // Samples in groups are called by what is in these.
-    const auto stars = stars_of(form);
-    const bool inside = stars && form.find('/', stars->end) != std::string::npos;
-    names.push_back(name_without_stars(form.substr(inside ? stars->end : of_.group.size())));
-    stored.push_back(path);
-  }
-  return choice(renamed_list(stored, names));
+  return choice(twin.path.empty() ? list_of_members(twin, of_.group) : list_of({&twin.path, 1}));
 }
 
 /// The samples of all groups, where these hold samples; else empty.
@@ -156,11 +123,7 @@ std::string Judge::fields_of_all(const Alike& alike, bool rows) const {
       std::ranges::all_of(stored, [](const auto& name) { return stars_of(name).has_value(); });
   if (!patterns || stored.size() > kMostNames) return {};
   if (!match_samples(of_.names, stored).lacking.empty()) return {};
-  std::vector<std::string> names;
-  for (const std::string& path : stored) {
-    names.push_back(name_without_stars(path.substr(of_.group.size())));
-  }
-  return choice(renamed_list(stored, names));
+  return choice(list_of_all(alike, of_.group));
 }
 
 void Judge::refuse_alike(const Alike& alike, bool rows) const {
@@ -311,18 +274,6 @@ std::string some_of(std::span<const std::string> names) {
   }
   if (names.size() > kMostNames) shown.push_back(fmt::format("{} more", names.size() - kMostNames));
   return fmt::format("{}", fmt::join(shown, ", "));
-}
-
-std::string list_of(std::span<const std::string> names) {
-  std::vector<std::string> shown;
-  for (const std::string& name : names) {
-    std::string& text = shown.emplace_back();
-    for (const char c : shown_name(name)) {
-      if (c == ',' || c == '=' || c == '\\') text += '\\';
-      text += c;
-    }
-  }
-  return fmt::format("{}", fmt::join(shown, ","));
 }
 
 }  // namespace forebay::hdf5

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "format/hdf5/driver.hpp"
+#include "format/repeated_names.hpp"
 
 namespace forebay::hdf5 {
 
@@ -39,35 +39,6 @@ NamedSamples match_samples(std::span<const std::string> names, std::vector<std::
 /// Those that names alone suggest.
 std::optional<NamedSamples> find_samples(std::span<const std::string> names);
 
-/// The place of the '*' or "*/*" of a pattern; nothing where `text` is no pattern.
-struct Stars {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-std::optional<Stars> stars_of(const std::string& text);
-
-// What would be taken for fields of one sample, although names are repeated:
-//
-//   train/x train/y test/x test/y    images/train images/test    x_train x_test    splits
-//   cat/000 cat/001 dog/000 ...      left/image left/pose right/image right/pose   groups
-
-/// A group, or what is called as a split is.
-struct Twin {
-  std::string name;
-  std::string path;  ///< of the group that is all of it; empty: there is none
-  /// What it has in common with the others, and what that is in the file (or a pattern).
-  std::map<std::string, std::string> members;
-};
-struct Alike {
-  bool splits = false;  ///< by their names; else their types have to be alike, too
-  std::vector<Twin> twins;
-
-  std::vector<std::string> names() const;
-  std::vector<std::string> stored() const;  ///< all that is in them
-};
-/// All there are below `group`, a path with '/' behind it or nothing. `layout`: names, or patterns.
-std::vector<Alike> find_alike(std::span<const std::string> layout, const std::string& group);
-
 // The judgement.
 
 /// What is asked of the names of a file.
@@ -90,7 +61,5 @@ void require_whole(const NamedSamples& samples, const std::string& path, const s
 
 /// In a message.
 std::string some_of(std::span<const std::string> names);
-/// All of them, as they stand behind a '#'.
-std::string list_of(std::span<const std::string> names);
 
 }  // namespace forebay::hdf5

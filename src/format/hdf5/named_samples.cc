@@ -146,15 +146,6 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::optional<Stars> stars_of(const std::string& text) {
-  const std::size_t begin = text.find('*');
-  if (begin == std::string::npos) return {};
-  std::size_t end = begin + 1;
-  while (text.compare(end, 2, "/*") == 0) end += 2;
-  if (text.find('*', end) != std::string::npos) return {};
-  return Stars{.begin = begin, .end = end};
-}
-
 std::string NamedSamples::at(std::size_t pattern, std::size_t sample) const {
   const std::string& text = patterns[pattern];
   const Stars stars = *stars_of(text);

@@ -10,6 +10,7 @@
 #include "format/field_files.hpp"
 #include "format/raw/npy_header.hpp"
 #include "format/raw/open_raw.hpp"
+#include "format/repeated_names.hpp"
 #include "format/strided_field.hpp"
 #include "format/zip/zip.hpp"
 
@@ -55,6 +56,7 @@ class Arrays {
                  error.remedy() + more, error.where());
   }
   std::vector<const zip::Entry*> chosen(const Entries& entries) const;
+  void refuse_splits(std::span<const FileField> fields, std::span<const std::string> names) const;
   void require_memory(std::span<const zip::Entry* const> entries) const;
   std::optional<FileField> read(const zip::Entry& entry, const std::string& name) const;
   NpyHeader header_of(const zip::Entry& entry) const;
@@ -169,6 +171,25 @@ std::vector<const zip::Entry*> Arrays::chosen(const Entries& entries) const {
   return found;
 }
 
+/// Arrays of several splits are no fields of one sample; those of different lengths are refused as
+/// such.
+void Arrays::refuse_splits(std::span<const FileField> fields,
+                           std::span<const std::string> names) const {
+  for (const FileField& one : fields) {
+    if (one.rows != fields[0].rows) return;
+  }
+  for (const Alike& alike : find_alike(names, {})) {
+    if (!alike.splits) continue;
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("its arrays {} have the same names in {}: these may be splits",
+                    fmt::join(alike.stored(), ", "), fmt::join(alike.names(), ", ")),
+        fmt::format("say which: '{0}#{1}' for {2} alone, '{0}#{3}' for fields of one sample",
+                    file_.path(), list_of_members(alike.twins[0], {}), alike.twins[0].name,
+                    list_of(names)));
+  }
+}
+
 void Arrays::require_memory(std::span<const zip::Entry* const> entries) const {
   std::uint64_t bytes = 0;
   for (const zip::Entry* entry : entries) {
@@ -198,13 +219,17 @@ std::vector<FileField> Arrays::read() const {
   const auto arrays = chosen(entries);
   require_memory(arrays);
   std::vector<FileField> fields;
+  std::vector<std::string> names;
   std::vector<std::string> single;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const std::string stored = name_of(*arrays[i]);
     const bool renamed = !choices_.empty() && !choices_[i].name.empty();
     try {
       auto field = read(*arrays[i], renamed ? choices_[i].name : field_name(stored));
-      if (field) fields.push_back(std::move(*field));
+      if (field) {
+        fields.push_back(std::move(*field));
+        names.push_back(stored);
+      }
       if (!field) single.push_back(shown_name(stored));
     } catch (const Error& error) {
       throw of_array(stored, error, choices_.empty() ? "; or name others: FILE#NAME,NAME" : "");
@@ -213,6 +238,7 @@ std::vector<FileField> Arrays::read() const {
   if (!single.empty()) {
     note(fmt::format("left out, as single values: {}", fmt::join(single, ", ")));
   }
+  if (choices_.empty()) refuse_splits(fields, names);
   if (!fields.empty()) return fields;
   throw Error(ErrorKind::not_found, "the file holds no arrays of samples",
               "save some with numpy.savez");

@@ -1,10 +1,15 @@
-// Names that are repeated, as those of splits and classes are.
+#include "format/repeated_names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 
-#include "format/hdf5/layout.hpp"
+#include "format/dataset_files.hpp"
 
-namespace forebay::hdf5 {
+namespace forebay {
 namespace {
 
 constexpr std::array<std::string_view, 9> kSplits{"train", "training",   "test", "testing", "val",
@@ -98,7 +103,38 @@ Groups groups_of(std::span<const std::string> layout, const std::string& below) 
   return groups;
 }
 
+/// A field's name made of what a path has beside stars; perhaps empty.
+std::string name_without_stars(std::string path) {
+  std::erase_if(path, [](char c) { return c == '*' || static_cast<unsigned char>(c) < 0x20; });
+  std::string name = field_name(path);
+  constexpr const char* kApart = "._-";
+  name.erase(0, std::min(name.find_first_not_of(kApart), name.size()));
+  name.erase(name.find_last_not_of(kApart) + 1);
+  for (std::size_t at; (at = name.find("..")) != std::string::npos;) name.erase(at, 1);
+  return name;
+}
+
+/// As behind a '#', called so where the names are different.
+std::string renamed_list(std::span<const std::string> stored, std::span<const std::string> names) {
+  const std::set<std::string> all(names.begin(), names.end());
+  if (all.size() < names.size() || all.contains({})) return list_of(stored);
+  std::vector<std::string> renamed;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    renamed.push_back(names[i] + "=" + list_of(stored.subspan(i, 1)));
+  }
+  return fmt::format("{}", fmt::join(renamed, ","));
+}
+
 }  // namespace
+
+std::optional<Stars> stars_of(const std::string& text) {
+  const std::size_t begin = text.find('*');
+  if (begin == std::string::npos) return {};
+  std::size_t end = begin + 1;
+  while (text.compare(end, 2, "/*") == 0) end += 2;
+  if (text.find('*', end) != std::string::npos) return {};
+  return Stars{.begin = begin, .end = end};
+}
 
 std::vector<std::string> Alike::names() const {
   std::vector<std::string> all;
@@ -132,4 +168,38 @@ std::vector<Alike> find_alike(std::span<const std::string> layout, const std::st
   return all;
 }
 
-}  // namespace forebay::hdf5
+std::string list_of(std::span<const std::string> names) {
+  std::vector<std::string> shown;
+  for (const std::string& name : names) {
+    std::string& text = shown.emplace_back();
+    for (const char c : shown_name(name)) {
+      if (c == ',' || c == '=' || c == '\\') text += '\\';
+      text += c;
+    }
+  }
+  return fmt::format("{}", fmt::join(shown, ","));
+}
+
+std::string list_of_members(const Twin& twin, const std::string& group) {
+  std::vector<std::string> names;
+  std::vector<std::string> stored;
+  for (const auto& [form, path] : twin.members) {
+    // Samples in groups are called by what is in these.
+    const auto stars = stars_of(form);
+    const bool inside = stars && form.find('/', stars->end) != std::string::npos;
+    names.push_back(name_without_stars(form.substr(inside ? stars->end : group.size())));
+    stored.push_back(path);
+  }
+  return renamed_list(stored, names);
+}
+
+std::string list_of_all(const Alike& alike, const std::string& group) {
+  const std::vector<std::string> stored = alike.stored();
+  std::vector<std::string> names;
+  for (const std::string& path : stored) {
+    names.push_back(name_without_stars(path.substr(group.size())));
+  }
+  return renamed_list(stored, names);
+}
+
+}  // namespace forebay
