@@ -16,6 +16,7 @@
 #include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
 #include "loader/first_values.hpp"
+#include "storage/answers.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
 
@@ -174,21 +175,30 @@ Team team_up(Ranks ranks, const LoaderOptions& options, const ReadSetup& setup) 
 // The data set -----------------------------------------------------------------------------------
 
 std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
-  std::shared_ptr<Peers> peers =
-      std::make_shared<RootPeers>(team.roots->split(0, team.roots->rank()),
-                                  team.node->split(team.root >= 0 ? 0 : 1, team.node->rank()));
+  const auto roots = team.roots->split(0, team.roots->rank());
+  const auto of_node = team.node->split(team.root >= 0 ? 0 : 1, team.node->rank());
+  for (const auto& comm : {roots, of_node}) {
+    comm->set_interrupt([board = team.board] { board->check(); });
+  }
+  std::shared_ptr<Peers> peers = std::make_shared<RootPeers>(roots, of_node);
   // What foreign storage is asked for is asked by another thread, which MPI may not grant.
   if (!team.world->concurrent() && is_foreign(path)) peers = {peers, &no_peers()};
   return peers;
 }
 
 /// As ask_storage(), for a step in which roots find out together what is on a file system: there
-/// MPI may not grant that to another thread.
+/// MPI may not grant that to another thread. A root that gets no answer leaves its thread behind,
+/// in the middle of the step: the board tells the others, who would wait for it there.
 template <typename Step>
 auto ask_with_peers(const Team& team, const LoaderOptions& options, const std::string& path,
                     const char* what, Step step) {
   if (!team.world->concurrent() && !is_foreign(path)) return step();
-  return ask_storage(path, options.timeout, what, std::move(step));
+  try {
+    return ask_storage(path, options.timeout, what, std::move(step));
+  } catch (const Error& error) {
+    if (left_threads_behind()) team.board->fail(error.at_rank(team.world->rank()));
+    throw;
+  }
 }
 
 /// On roots. `setup` changes as the system allows.

@@ -7,8 +7,10 @@ answers EIO, a server that hangs, answers that are cut short, mounts that refuse
 printed before the end must be the beginning of what is right.
 """
 
+import io
 import os
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -151,6 +153,20 @@ class Faults(launch.AcceptanceCase):
                                         ranks=ranks, timeout=60)
                     self.assert_given_up(result, os.path.basename(file), ranks=ranks)
                     self.file_system.stop()
+
+    def test_who_opens_together_hears_of_the_root_that_has_no_answer(self):
+        for part in range(8):
+            with tarfile.open(os.path.join(self.backing, f"part-{part}.tar"), "w") as file:
+                for number in range(20):
+                    file.addfile(tarfile.TarInfo(f"{part}{number:03}.bin"), io.BytesIO())
+        for order in ("strided", "shuffled"):
+            with self.subTest(order=order):
+                dataset = os.path.join(os.path.dirname(self.mount()), "part-*.tar")
+                self.file_system.command("stall part-7.tar 600 60s")
+                result = launch.run("samples", dataset, "--order", order, "--batch", 30,
+                                    "--timeout", "3s", ranks=3, timeout=60, env=_LAYOUTS[0])
+                self.assert_given_up(result, "part-")  # which of those its server has
+                self.file_system.stop()
 
     @unittest.skipUnless(h5py, "h5py makes the file")
     def test_ranks_have_ended_in_time_after_a_read_without_an_answer(self):

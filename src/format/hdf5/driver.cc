@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
-#include <cstdlib>
 #endif
 
 namespace forebay::hdf5 {
@@ -15,13 +18,23 @@ namespace forebay::hdf5 {
 namespace {
 
 // Guards the library, not data of ours: it has one state for the whole process.
-std::mutex& library_mutex() {
-  static std::mutex mutex;
+std::timed_mutex& library_mutex() {
+  static std::timed_mutex mutex;
   return mutex;
 }
 
 /// Where the library fails it may lose objects of its own, and would say so when the program ends.
-void print_nothing_at_exit() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+/// Its end waits for its own lock, which a thread holds that storage does not answer: then the
+/// program ends without it.
+void print_nothing_at_exit(int status, void*) {
+  std::unique_lock lock(library_mutex(), std::defer_lock);
+  if (lock.try_lock_for(std::chrono::milliseconds(200))) {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    return;
+  }
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
 
 herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
   if (depth == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
@@ -33,7 +46,7 @@ herr_t keep_innermost(unsigned depth, const H5E_error2_t* error, void* text) {
 Library::Library() : lock_(library_mutex()) {
   H5open();
   // Registered behind the library's own handler, so it runs before that.
-  static const int registered = std::atexit(print_nothing_at_exit);
+  static const int registered = ::on_exit(print_nothing_at_exit, nullptr);
   static_cast<void>(registered);
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

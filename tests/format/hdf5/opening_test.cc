@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <future>
 #include <string_view>
+#include <thread>
 
 #include "format/hdf5/dataset.hpp"
+#include "format/hdf5/driver.hpp"
 #include "format/hdf5/open_hdf5.hpp"
 #include "tests/format/hdf5/hdf5_file.hpp"
 
@@ -206,6 +210,29 @@ TEST(Hdf5Opening, ADamagedIndexIsNotTakenForHoles) {
       }
     }
   }
+}
+
+herr_t stay_inside(unsigned, const H5E_error2_t*, void* held) {
+  static_cast<std::promise<void>*>(held)->set_value();
+  std::this_thread::sleep_for(std::chrono::minutes(10));
+  return 0;
+}
+
+// The library's own end would wait for its lock.
+TEST(Hdf5OpeningDeathTest, AProgramEndsWhileAThreadIsHeldInTheLibrary) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        std::promise<void> held;
+        std::thread([&held] {
+          const hdf5::Library library;
+          H5Fopen("no such file", H5F_ACC_RDONLY, H5P_DEFAULT);
+          H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, stay_inside, &held);
+        }).detach();
+        held.get_future().wait();
+        std::exit(3);
+      },
+      testing::ExitedWithCode(3), "");
 }
 
 }  // namespace
