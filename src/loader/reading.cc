@@ -182,10 +182,10 @@ StageReader make_reader(const Opened& opened, const FeedPlan& plan, Stage& stage
 
 }  // namespace
 
-void Reading::Stop::operator()(RootReader* reader) const {
+void Reading::Stop::operator()(RootReader* stopped) const {
   constexpr std::chrono::seconds kLongestGoodbye{4};
-  reader->stop(kLongestGoodbye);
-  delete reader;
+  stopped->stop(kLongestGoodbye);
+  delete stopped;
 }
 
 std::uint64_t stage_bytes_needed(const Opened& opened, const StageShape& stage) {
