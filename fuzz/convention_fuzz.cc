@@ -10,6 +10,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "format/convention/key_form.hpp"
 #include "format/convention/key_words.hpp"
 #include "format/convention/layout.hpp"
 

@@ -3,15 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 #include <random>
 
-#include "forebay/error.hpp"
-#include "format/convention/convention_set.hpp"
-#include "tests/support/lmdb_records.hpp"
-#include "tests/support/temporary_folder.hpp"
+#include "tests/format/convention/no_samples.hpp"
 
-namespace forebay::convention {
+namespace forebay::convention::no_samples {
 namespace {
 
 using namespace std::string_literals;
@@ -23,70 +21,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::UnorderedElementsAre;
-
-struct Choice {
-  std::string leave_out = {};
-  std::string keep = {};
-  ConventionName convention = ConventionName::automatic;
-};
-
-FormatOptions how(const Choice& choice) {
-  FormatOptions options;
-  options.hold = false;
-  options.convention = choice.convention;
-  options.leave_out = choice.leave_out;
-  options.keep_records = choice.keep;
-  return options;
-}
-
-std::unique_ptr<ConventionSet> open(const std::string& path, const Choice& choice = {}) {
-  return open_by_convention(path, how(choice));
-}
-
-std::string refusal(const std::string& path, const Choice& choice = {}) {
-  try {
-    open(path, choice);
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
-    return error.what();
-  }
-  ADD_FAILURE() << path << " opens";
-  return {};
-}
-
-/// Keys of records that are no samples; and that reading gives the records that are left.
-std::vector<std::string> left_out(const std::string& path, const Choice& choice = {}) {
-  std::vector<std::string> keys, samples, left;
-  for (const OracleRecord& record : test::read_with_liblmdb(path)) left.push_back(record.key);
-  const auto set = open(path, choice);
-  for (const MetadataRecord& record : set->convention().databases()[0].metadata) {
-    keys.push_back(record.key);
-    std::erase(left, record.key);
-  }
-  const auto same = open_data_set(path, how(choice));
-  same->keys(
-      [&](std::uint64_t, std::span<const std::byte> key) { samples.emplace_back(chars_of(key)); });
-  if (!set->convention().has_parts()) {
-    EXPECT_EQ(samples, left);
-  }
-  EXPECT_EQ(samples.size(), set->facts().entries);
-  return keys;
-}
-
-std::vector<OracleRecord> numbers(int count, int first = 0) {
-  std::vector<OracleRecord> records;
-  for (int i = first; i < first + count; ++i) records.push_back({std::to_string(i), "v"s});
-  return records;
-}
-
-std::string make(const TemporaryFolder& folder, const std::string& name,
-                 std::vector<OracleRecord> records, const std::vector<OracleRecord>& others) {
-  records.insert(records.end(), others.begin(), others.end());
-  write_records(folder.file(name), records);
-  return folder.file(name);
-}
 
 TEST(NoSamples, WhatProgramsKeepBesideNumbersIsLeftOut) {
   TemporaryFolder folder;
@@ -163,6 +98,8 @@ TEST(NoSamples, ManyOrAlikeKeysAreSamples) {
   for (int i = 0; i < 300; ++i) files.push_back({numbered("img_", unsigned(i), 5) + ".jpg", "v"});
   EXPECT_THAT(left_out(make(folder, "files", files, {{"cover.jpg", ""}})), IsEmpty());
   EXPECT_THAT(left_out(make(folder, "kinds", files, {{"photo_7.png", ""}})), IsEmpty());
+  EXPECT_THAT(left_out(make(folder, "list", files, {{"labels.json", ""}})),
+              ElementsAre("labels.json"));
   EXPECT_THAT(left_out(make(folder, "few", {{"img_1", ""}, {"img_2", ""}}, {{"cat", ""}})),
               IsEmpty());
 }
@@ -189,161 +126,6 @@ TEST(NoSamples, CountersDecide) {
   EXPECT_THAT(left_out(wrong, {.leave_out = "num_examples"}), ElementsAre("num_examples"));
   const std::string both = make(folder, "both", numbers(20), {{"odd", ""}, {"length", "7"}});
   EXPECT_THAT(refusal(both), AllOf(HasSubstr("7"), HasSubstr("20")));
-}
-
-/// 40 keys of one kind.
-using KindOfKeys = std::pair<std::string, std::function<std::string(unsigned)>>;
-
-std::string uuid(unsigned i) {
-  const std::string hex =
-      numbered("", i * 2654435761U % 100'000'000, 8) + "abcd4eef8a0123456789cdef";
-  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
-         hex.substr(16, 4) + "-" + hex.substr(20);
-}
-
-std::string letters(unsigned i) {
-  return {static_cast<char>('a' + i % 26), static_cast<char>('a' + i / 26 % 26), 'x'};
-}
-
-const std::vector<KindOfKeys>& kinds_with_a_form() {
-  static const std::vector<KindOfKeys> kinds = {
-      {"numbers", [](unsigned i) { return std::to_string(i); }},
-      {"negative", [](unsigned i) { return std::to_string(static_cast<int>(i) - 20); }},
-      {"uuids", uuid},
-      {"hex", [](unsigned i) { return numbered("", i * 7919 % 100'000, 5) + "a3f"; }},
-      {"files",
-       [](unsigned i) { return numbered("dir", i % 3, 1) + numbered("/im", i, 1) + ".jpg"; }},
-      {"imagenet",
-       [](unsigned i) { return numbered("n0144", i % 5, 4) + numbered("/n01_", i, 1) + ".JPEG"; }},
-      {"folders", [](unsigned i) { return letters(i).substr(0, 1) + "/" + letters(i); }},
-      {"extensions", [](unsigned i) { return letters(i) + (i % 2 == 0 ? ".png" : ".jpg"); }},
-      {"words with numbers", [](unsigned i) { return "word" + std::to_string(i); }},
-      {"classes", [](unsigned i) { return (i % 2 == 0 ? "cat_" : "dog_") + std::to_string(i); }},
-      {"frames", [](unsigned i) { return numbered("", i / 7, 3) + numbered("_", i % 7, 8); }},
-      {"decimals",
-       [](unsigned i) { return std::to_string(i / 4) + "." + std::to_string(i % 4 * 25); }},
-      {"little end first",
-       [](unsigned i) {
-         return std::string{static_cast<char>(i), '\1', '\0', '\0'};
-       }},
-  };
-  return kinds;
-}
-
-/// Among which nothing but their names and values tells counters.
-const std::vector<KindOfKeys>& kinds_without_a_form() {
-  static const std::vector<KindOfKeys> kinds = {
-      {"words", letters},
-      {"sentences", [](unsigned i) { return "a picture of " + letters(i); }},
-  };
-  return kinds;
-}
-
-std::vector<OracleRecord> forty(const KindOfKeys& kind) {
-  std::vector<OracleRecord> records;
-  for (unsigned i = 0; i < 40; ++i) records.push_back({kind.second(i), "value"});
-  return records;
-}
-
-/// As programs write it.
-std::vector<std::string> values_of_count(char count) {
-  const std::string zeros(7, '\0');
-  return {std::to_string(count),
-          count + zeros.substr(0, 3),
-          count + zeros,
-          zeros + count,
-          "\x80\x04K" + std::string(1, count) + ".",
-          std::string(1, count)};
-}
-
-TEST(NoSamples, CountersThatAreRightAreLeftOutAndSaidBesideKeysOfAnyKind) {
-  TemporaryFolder folder;
-  int number = 0;
-  const auto look = [&](const KindOfKeys& kind, const std::string& name, const std::string& value) {
-    const std::string path = make(folder, std::to_string(number++), forty(kind), {{name, value}});
-    EXPECT_THAT(left_out(path), ElementsAre(name)) << kind.first;
-    const auto set = open(path);
-    ASSERT_EQ(set->facts().notes.size(), 1U);
-    EXPECT_THAT(set->facts().notes[0],
-                AllOf(HasSubstr("no samples: " + name + " (40)"), HasSubstr("--keep-records")));
-    EXPECT_THAT(left_out(path, {.keep = name}), IsEmpty());
-  };
-  std::vector<KindOfKeys> all = kinds_with_a_form();
-  for (const KindOfKeys& kind : all) look(kind, "volume", "40");  // whatever it is called
-  all.insert(all.end(), kinds_without_a_form().begin(), kinds_without_a_form().end());
-  for (const KindOfKeys& kind : all) {
-    for (const std::string name :
-         {"count", "total", "n", "size", "num", "samples", "data_size", "length", "num-samples",
-          "nSamples", "num_examples", "__len__"}) {
-      look(kind, name, "40");
-    }
-    for (const std::string& value : values_of_count(40)) look(kind, "count", value);
-  }
-}
-
-TEST(NoSamples, CountersThatContradictAreErrorsWithBothNumbersBesideKeysOfAnyKind) {
-  TemporaryFolder folder;
-  int number = 0;
-  std::vector<KindOfKeys> all = kinds_with_a_form();
-  all.insert(all.end(), kinds_without_a_form().begin(), kinds_without_a_form().end());
-  for (const KindOfKeys& kind : all) {
-    for (const std::string name : {"count", "length", "num_examples", "__len__"}) {
-      for (const std::string& value : values_of_count(45)) {
-        const std::string path =
-            make(folder, std::to_string(number++), forty(kind), {{name, value}});
-        EXPECT_THAT(refusal(path), AllOf(HasSubstr(name), HasSubstr("counts 45"),
-                                         HasSubstr("there are 40"), HasSubstr("--leave-out")))
-            << kind.first << " " << testing::PrintToString(value);
-        EXPECT_EQ(open(path, {.leave_out = name})->facts().entries, 40U);
-        EXPECT_EQ(open(path, {.keep = name})->facts().entries, 41U);
-      }
-    }
-  }
-}
-
-TEST(NoSamples, OtherNumbersBesideAFormAreLeftOutAndCountNothing) {
-  TemporaryFolder folder;
-  int number = 0;
-  for (const KindOfKeys& kind : kinds_with_a_form()) {
-    const std::string path =
-        make(folder, std::to_string(number++), forty(kind), {{"version", "45"}, {"meta", "{}"}});
-    EXPECT_THAT(left_out(path), UnorderedElementsAre("version", "meta")) << kind.first;
-    EXPECT_THAT(open(path)->facts().notes,
-                ElementsAre(AllOf(HasSubstr("version"), HasSubstr("meta"))));
-  }
-  for (const KindOfKeys& kind : kinds_without_a_form()) {
-    const std::string path =
-        make(folder, std::to_string(number++), forty(kind), {{"version", "45"}, {"meta", "{}"}});
-    EXPECT_THAT(left_out(path), IsEmpty()) << kind.first;
-    write_records(path, {{"__info__", ""}, {"__version__", "45"}});
-    EXPECT_THAT(left_out(path), UnorderedElementsAre("__info__", "__version__")) << kind.first;
-  }
-}
-
-TEST(NoSamples, AWordAmongWordsIsASample) {
-  TemporaryFolder folder;
-  const std::vector<std::string> words = {"apple", "banana", "cherry", "length", "width",
-                                          "size",  "depth",  "n",      "total",  "time"};
-  const float weight = 1.5F;
-  int number = 0;
-  const std::vector<std::function<std::string(std::size_t)>> values = {
-      [&](std::size_t i) { return "vector of " + words[i]; },
-      [](std::size_t i) { return std::to_string(i * 5); },
-      [](std::size_t i) { return std::string{static_cast<char>(i + 7), 0, 0, 0, 0, 0, 0, 0}; },
-      [&](std::size_t) {
-        return std::string(reinterpret_cast<const char*>(&weight), sizeof weight);
-      },
-      [&](std::size_t i) {  // of which one alone has as many bytes as a number
-        const std::string four(reinterpret_cast<const char*>(&weight), sizeof weight);
-        return words[i] == "length" ? four : four + four + four;
-      }};
-  for (const auto& value : values) {
-    std::vector<OracleRecord> records;
-    for (std::size_t i = 0; i < words.size(); ++i) records.push_back({words[i], value(i)});
-    const std::string path = make(folder, std::to_string(number++), records, {});
-    EXPECT_THAT(left_out(path), IsEmpty()) << number;
-    EXPECT_THAT(open(path)->facts().notes, IsEmpty());
-  }
 }
 
 TEST(NoSamples, PrefixesThatCouldBeNoPartAreThoseOfSamples) {
@@ -545,4 +327,4 @@ TEST(NoSamples, AnyDatabaseGivesTheSameRecordsInEveryWay) {
 }
 
 }  // namespace
-}  // namespace forebay::convention
+}  // namespace forebay::convention::no_samples
