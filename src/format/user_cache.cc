@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "core/log.hpp"
@@ -22,6 +23,8 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kEntryEnd = ".forebay";
 
 class Descriptor : private NonCopyable {
  public:
@@ -59,26 +62,61 @@ bool others_may_write(const struct stat& directory) {
   return !is_of_us_or_root(directory) || (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-/// The directory of the cache, if it is there, must be this user's: no link that others may have
-/// made, and theirs to write to no more.
-bool is_ours(const fs::path& folder) {
-  struct stat parent {};
-  if (::stat(folder.parent_path().c_str(), &parent) != 0) return true;  // to be made
-  const int follow = others_may_write(parent) ? O_NOFOLLOW : 0;
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow));
-  if (!opened.valid()) {
-    struct stat found {};
-    const bool link = ::lstat(folder.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
-    if (link) log(LogLevel::info, "{}: not used as a cache: it is a link", folder.string());
-    return !link;  // what else is wrong with it is told where it is used
-  }
+bool not_used(const fs::path& folder, const char* why) {
+  log(LogLevel::info, "{}: not used as a cache: {}", folder.string(), why);
+  return false;
+}
+
+/// Whether the directory, if it is there, is this user's own. It is closed to others, unless it is
+/// where a link has led, and so may be there for something else.
+bool is_ours(const fs::path& folder, bool by_link) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!opened.valid()) return true;  // what is wrong with it is told where it is used
   struct stat status {};
   if (::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid()) {
-    log(LogLevel::info, "{}: not used as a cache: it belongs to another user", folder.string());
-    return false;
+    return not_used(folder, "it belongs to another user");
   }
   if (!others_may_write(status)) return true;
+  if (by_link) return not_used(folder, "a link leads to it, and others may write to it");
   return ::fchmod(opened.get(), status.st_mode & 0777 & ~(S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Of an entry of a cache, or of one that is being written.
+bool is_name_of_entry(std::string_view name) {
+  constexpr std::size_t kDigits = 32;
+  return name.find_first_not_of("0123456789abcdef") == kDigits &&
+         name.substr(kDigits).starts_with(kEntryEnd);
+}
+
+/// Whether a link may have led there on purpose: to a folder for nothing but this cache.
+bool holds_only_entries(const fs::path& folder) {
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    if (!is_name_of_entry(entry->path().filename().native())) return false;
+  }
+  return !failed;
+}
+
+/// Where the cache is, if `folder` is one, or is to be made: it must be this user's, and no link
+/// that others may have made.
+std::optional<fs::path> cache_at(const fs::path& folder) {
+  struct stat found {
+  }, parent{};
+  const bool is_link = ::lstat(folder.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+  if (!is_link) return is_ours(folder, false) ? std::optional(folder) : std::nullopt;
+  std::error_code failed;
+  const fs::path there = fs::canonical(folder, failed);
+  if (::stat(folder.parent_path().c_str(), &parent) != 0 || others_may_write(parent) ||
+      !is_of_us_or_root(found)) {
+    not_used(folder, "it is a link that another user may have made");
+  } else if (failed) {
+    not_used(folder, "it is a link that leads nowhere");
+  } else if (is_ours(there, true)) {
+    if (holds_only_entries(there)) return there;
+    not_used(folder, "it is a link to a folder that holds other files");
+  }
+  return {};
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
@@ -124,9 +162,9 @@ std::optional<std::string> user_cache_path(const std::string& identity) {
     if (const auto home = folder_in("HOME")) cache = *home / ".cache";
   }
   if (!cache) return {};
-  const fs::path folder = *cache / "forebay";
-  if (!is_ours(folder)) return {};
-  return (folder / (hash_text(identity) + ".forebay")).string();
+  const auto folder = cache_at(*cache / "forebay");
+  if (!folder) return {};
+  return (*folder / (hash_text(identity).append(kEntryEnd))).string();
 }
 
 std::vector<std::byte> read_small_file(const std::string& path, std::uint64_t most_bytes,

@@ -3,7 +3,8 @@
 //   $XDG_CACHE_HOME/forebay/<hash of an identity>.forebay    (or ~/.cache/forebay)
 //
 // Neither there nor beside data sets a link is followed in a directory that others may write to: it
-// could lead anywhere.
+// could lead anywhere. Elsewhere the folder of the cache may be a link, to one of this user alone
+// that holds nothing else.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ namespace forebay {
 std::string hash_text(const std::string& text);
 
 /// Nothing where neither XDG_CACHE_HOME nor HOME names a directory, and where the directory in it
-/// belongs to another user, or is a link that another user may have made.
+/// belongs to another user, or is a link that another user may have made, or one to a folder that
+/// others may write to, or that holds other files.
 std::optional<std::string> user_cache_path(const std::string& identity);
 
 /// All of a file, which where others may write to its directory is no link, and of this user, root

@@ -168,6 +168,41 @@ TEST_F(SidecarFile, ACacheThatAnotherUserMayHaveMadeIsNotUsed) {
   EXPECT_FALSE(user_cache_path("x"));
 }
 
+TEST_F(SidecarFile, ACacheMayBeALinkToAFolderForNothingElse) {
+  namespace fs = std::filesystem;
+  const fs::path link = folder_.file("cache/forebay"), there = folder_.file("scratch");
+  fs::create_directories(link.parent_path());
+  const auto leads_to = [&](const fs::path& target) {
+    fs::remove(link);
+    fs::create_directory_symlink(target, link);
+  };
+  leads_to(there);
+  EXPECT_FALSE(user_cache_path("x")) << "it leads nowhere";
+  fs::create_directories(there);
+  const std::string entry = (fs::canonical(there) / (hash_text("x") + ".forebay")).string();
+  EXPECT_EQ(user_cache_path("x"), entry);
+  write_whole_file(entry, test::counting_bytes(10));
+  test::write_bytes(entry + ".12-0123456789abcdef.part", {});  // of one that was killed
+  EXPECT_EQ(user_cache_path("x"), entry);
+  ASSERT_EQ(::chmod(there.c_str(), 0775), 0);
+  EXPECT_FALSE(user_cache_path("x")) << "others may write there";
+  EXPECT_EQ(fs::status(there).permissions(), fs::perms(0775)) << "as it may be there for them";
+  ASSERT_EQ(::chmod(there.c_str(), 0755), 0);
+  EXPECT_EQ(user_cache_path("x"), entry);
+  test::write_bytes((there / "passwd").string(), {});
+  EXPECT_FALSE(user_cache_path("x")) << "it holds other files";
+  leads_to("/etc");
+  EXPECT_FALSE(user_cache_path("x")) << "whoever owns it";
+  if (::geteuid() != 0) return;
+  fs::remove(there / "passwd");
+  leads_to(there);
+  ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(user_cache_path("x")) << "another user has made the link";
+  leads_to(there);
+  ASSERT_EQ(::chown(there.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(user_cache_path("x")) << "it is another user's";
+}
+
 TEST_F(SidecarFile, TwoWritersAtOnceLeaveAWholeFile) {
   const std::string path = *user_cache_path("x");
   const auto one = test::counting_bytes(100'000), other = test::counting_bytes(90'000);
