@@ -1,10 +1,12 @@
 #include "core/limits.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <new>
 #include <system_error>
@@ -71,6 +73,16 @@ std::string remedy_for(int error, std::string otherwise) {
     default:
       return otherwise;
   }
+}
+
+void limit_arenas() {
+#ifdef M_ARENA_MAX  // of glibc
+  constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20, kMost = 1024;
+  const auto limit = soft_limit(RLIMIT_AS);
+  if (!limit || std::getenv("MALLOC_ARENA_MAX") != nullptr) return;
+  ::mallopt(M_ARENA_MAX,
+            static_cast<int>(std::clamp(*limit / 8 / kArenaBytes, std::uint64_t{1}, kMost)));
+#endif
 }
 
 Error no_memory(std::uint64_t bytes, std::string_view what, std::string_view lower) {

@@ -31,6 +31,12 @@ void require_memory(std::uint64_t bytes, std::string_view what, std::string_view
 /// The error of an allocation that has failed.
 Error no_memory(std::uint64_t bytes, std::string_view what, std::string_view lower);
 
+/// Where the address space of this process is limited ('ulimit -v'), lets allocation take an eighth
+/// of it in advance at most: each thread would reserve an arena of 64 MiB. For programs, before
+/// they start threads (libraries leave that to the program that they are in), and unless the user
+/// has said how many (MALLOC_ARENA_MAX).
+void limit_arenas();
+
 /// `failure` as an Error: as it is where it is one; where memory, threads or files ran out, with
 /// `doing` ("decoding a batch") and what to do about it; other ones with their own words.
 Error as_error(const std::exception& failure, std::string_view doing, std::string_view lower = {});

@@ -167,6 +167,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 
 int run_program(CLI::App& app, int argc, char** argv) {
   set_log_hook(stderr_log_hook(), LogLevel::warning);
+  limit_arenas();
   std::signal(SIGXFSZ, SIG_IGN);  // then writing fails, and says where and why
   const int code = parse_and_run(app, argc, argv);
   if (left_threads_behind()) leave(code);

@@ -93,6 +93,15 @@ class AddressSpace(ScarceResources):
             with self.subTest(order=" ".join(order)):
                 self.deliver_all(path, 500, *order, prefix=limited)
 
+    def test_threads_do_not_take_what_little_there_is(self):
+        """Each would reserve an arena of 64 MiB: 8 of them left no room for the next one's stack."""
+        path = liblmdb.write(self.path("ten"), [(b"%d" % i, bytes([i]) * 100) for i in range(10)])
+        for limit in (400000, 500000, 600000):
+            limited = ("sh", "-c", f'ulimit -v {limit}; exec "$@"', "sh")
+            for order in SMALL_ORDERS:
+                with self.subTest(limit=limit, order=" ".join(order)):
+                    self.deliver_all(path, 10, *order, prefix=limited)
+
 
 class ManyProcesses(ScarceResources):
 
