@@ -7,14 +7,17 @@ answers EIO, a server that hangs, answers that are cut short, mounts that refuse
 printed before the end must be the beginning of what is right.
 """
 
+import concurrent.futures
 import io
 import os
+import re
 import sys
 import tarfile
 import tempfile
 import unittest
 
 import launch
+import liblmdb
 
 try:
     import h5py
@@ -55,13 +58,17 @@ class Faults(launch.AcceptanceCase):
         cls.start_seconds = launch.time.monotonic() - started
         cls.middle = os.stat(os.path.join(cls.original, "data.mdb")).st_size // 2
 
-    def mount(self, *options):
+    def start_file_system(self, *options):
+        """Another one of the same files, and where it is."""
         folder = tempfile.mkdtemp(dir=self.scratch)
         mount = os.path.join(folder, "m0")
         os.mkdir(mount)
-        self.file_system = nodes.FileSystem(_PFS, self.backing, [mount], folder,
-                                            [*_FAST, *options])
-        self.addCleanup(self.file_system.stop)
+        file_system = nodes.FileSystem(_PFS, self.backing, [mount], folder, [*_FAST, *options])
+        self.addCleanup(file_system.stop)
+        return file_system, mount
+
+    def mount(self, *options):
+        self.file_system, mount = self.start_file_system(*options)
         return os.path.join(mount, "train")
 
     def samples(self, dataset, *arguments, layout=_LAYOUTS[0], timeout=90):
@@ -208,6 +215,94 @@ class Faults(launch.AcceptanceCase):
         self.assertEqual(result.code, 1, result.err)
         line, = result.error_lines()
         self.assertIn("images/a/1.pgm: offset 0: the read failed", line)
+
+    def give_up_all(self, cases):
+        """Each case: the file that hangs, from where, and the command, in which M is the mount.
+        They mostly wait, so they do it together."""
+
+        def run(case):
+            file, offset, ranks, command, variables = case
+            file_system, mount = self.start_file_system()
+            file_system.command(f"stall {file} {offset} 60s")
+            try:
+                words = [str(word).replace("M/", mount + "/") for word in command]
+                return launch.run(*words, "--timeout", "3s", ranks=ranks, timeout=60,
+                                  env={name: text.replace("M/", mount + "/")
+                                       for name, text in variables.items()})
+            finally:
+                file_system.stop()
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            for (file, _, ranks, command, _), result in zip(cases, pool.map(run, cases)):
+                with self.subTest(file=file, command=" ".join(map(str, command))):
+                    self.assertEqual(result.code, 1, result.err[-2000:])
+                    self.assertEqual(len(result.error_lines()), 1, result.err[-2000:])
+                    line = result.error_lines()[0]
+                    self.assertRegex(line, re.escape(file) + r": offset \d+: no answer from the "
+                                     "file system for 3 s")
+                    # Room for six that start at once, and for the trainer's libraries.
+                    self.assertLess(result.seconds, 3 + 2 + (2 * self.start_seconds + 4), line)
+                    self.assertGreater(result.seconds, 3)
+
+    def back(self, name, content):
+        """A file behind the mounts."""
+        path = os.path.join(self.backing, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def new(self):
+        """Where something may be packed to."""
+        return os.path.join(tempfile.mkdtemp(dir=self.scratch), "packed")
+
+    def test_files_beside_the_data_that_hang_are_given_up(self):
+        """Lists, names and numbers of classes, and what is kept in the cache."""
+        as_raw = (self.back("raw", bytes(4800)), self.new(), "--from", "raw", "--shape", "3x4x4")
+        self.back("labels", b"0\n" * 100)
+        names = self.back("names", b"a\n")
+        self.back("list", b" ".join(b"%d" % number for number in range(100)))
+        named = launch.run("pack", as_raw[0], os.path.join(self.backing, "named"), *as_raw[2:],
+                           "--classes", names)
+        self.assertEqual(named.code, 0, named.err)
+        liblmdb.write(os.path.join(self.backing, "listed"), [(b"%04d" % i, bytes(300 + i * i))
+                                                             for i in range(100)])
+        self.back("listed/meta_info.txt", b"".join(b"%04d.png (1,1,3) 1\n" % i for i in range(100)))
+        cached = liblmdb.write(os.path.join(self.backing, "cached"),
+                               [(b"%06d" % i, bytes(300 + i * 7 % 900)) for i in range(2000)])
+        kept = os.path.join(self.backing, "cache")
+        first = launch.run("samples", cached, *_BATCH, env={"XDG_CACHE_HOME": kept})
+        self.assertEqual(first.code, 0, first.err)
+        (entry,) = os.listdir(os.path.join(kept, "forebay"))
+        by_list = ("samples", "M/train", "--batch", 30, "--order", "listed", "--list", "M/list")
+        self.give_up_all([
+            ("list", 0, 0, by_list, {}),
+            ("list", 0, 2, by_list, {}),
+            ("list", 0, 0, ("order", "--samples", 100, "--list", "M/list"), {}),
+            ("labels", 0, 0, ("pack", *as_raw, "--labels", "M/labels"), {}),
+            ("names", 0, 0, ("pack", *as_raw, "--classes", "M/names"), {}),
+            ("named/data.mdb.classes", 0, 0, ("inspect", "M/named"), {}),
+            ("named/data.mdb.classes", 0, 0, ("samples", "M/named", *_BATCH), {}),
+            ("listed/meta_info.txt", 0, 0, ("samples", "M/listed", *_BATCH), {}),
+            ("cache/forebay/" + entry, 0, 0, ("samples", "M/cached", *_BATCH),
+             {"XDG_CACHE_HOME": "M/cache"})])
+
+    def test_every_other_command_gives_up(self):
+        as_raw = ("--from", "raw", "--shape", "3x4x4")
+        self.back("raw", bytes(4800))
+        self.back("folder/a/1.png", bytes(100))
+        data, train = "train/data.mdb", ("train", "M/train", "--batch", 30, "--epochs", 1)
+        cases = [
+            ("raw", 100, 0, ("pack", "M/raw", self.new(), *as_raw), {}),
+            ("folder/a/1.png", 0, 0, ("pack", "M/folder", self.new(), "--from", "folder"), {}),
+            (data, 100, 0, ("bench", "read", "M/train", "--batch", 30), {}),
+            (data, self.middle, 2, ("bench", "read", "M/train", "--batch", 30, "--epochs", 1), {}),
+            (data, self.middle, 0, ("inspect", "M/train", "--dump", "all"), {}),
+            (data, self.middle, 0, ("verify", "M/train", "--against", self.original), {}),
+            (data, self.middle, 0, ("verify", self.original, "--against", "M/train"), {})]
+        if os.path.exists(os.path.join(os.path.dirname(launch.COMMAND), "forebay-train")):
+            cases += [(data, 100, 0, train, {}), (data, self.middle, 0, train, {})]
+        self.give_up_all(cases)
 
     def test_short_answers_are_read_on(self):
         dataset = self.mount("--direct-io", "--short-reads")

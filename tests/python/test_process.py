@@ -1,5 +1,6 @@
 """How processes begin, fork and end."""
 
+import io
 import json
 import os
 import signal
@@ -8,8 +9,9 @@ import sys
 import time
 
 import forebay
+import numpy as np
 import pytest
-from conftest import json_lists, no_segments, run_ranks
+from conftest import json_lists, no_segments, run_ranks, write_lmdb
 
 LOOP = """
 import signal, sys, time, forebay
@@ -486,3 +488,46 @@ raise SystemExit(5)
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 5, done.stderr
+
+
+OPENS_AND_CLOSES = """
+import gc, os, sys
+import forebay
+
+def held():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return [resident, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))]
+
+for number in range(60):
+    if number == 20:
+        before = held()
+    with forebay.Loader(sys.argv[1], batch_size=16, decode_threads=8) as loader:
+        batches = iter(loader)
+        for _ in range(3):
+            next(batches)
+    data = forebay.Dataset(sys.argv[1])
+    data[number]
+    del data
+after = held()
+print(after[0] - before[0], *before[1:], *after[1:])
+"""
+
+
+def test_what_was_opened_and_closed_leaves_no_memory_files_or_threads(tmp_path, script):
+    """It left 0.8 MB each time: of batches, in an arena of the heap for each thread."""
+    pillow = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(1)
+    records = []
+    for i in range(64):
+        file = io.BytesIO()
+        pillow.fromarray(rng.integers(0, 256, (128, 128, 3), np.uint8)).save(file, "JPEG")
+        records.append((b"%06d" % i, file.getvalue()))
+    path = write_lmdb(tmp_path / "jpeg.lmdb", records)
+    program = [sys.executable, str(script(OPENS_AND_CLOSES)), path]
+    done = subprocess.run(program, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    grown, files, threads, files_then, threads_then = map(int, done.stdout.split())
+    assert (files_then, threads_then) == (files, threads)
+    assert grown < 8 << 20
