@@ -317,8 +317,8 @@ void show_order(OrderFlags flags) {
   }
   options.order = kind_of(flags);
   if (!flags.list_file.empty()) {
-    options.ids =
-        std::make_shared<const std::vector<std::uint64_t>>(read_list_file(flags.list_file));
+    options.ids = std::make_shared<const std::vector<std::uint64_t>>(
+        read_list_file(flags.list_file, flags.timeout));
   }
   if (options.batch == 0) {
     const auto ranks = static_cast<std::uint64_t>(std::max(options.ranks, 1));

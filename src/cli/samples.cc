@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <chrono>
+#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -14,8 +13,6 @@
 
 #include "cli/commands.hpp"
 #include "comm/values.hpp"
-#include "core/limits.hpp"
-#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
 #include "forebay/packed_parts.hpp"
@@ -103,34 +100,6 @@ void refuse_to_overwrite(const std::string& dataset, const std::string& output) 
   }
 }
 
-/// The lines go to a file or to stdout; only rank 0 writes.
-class LineFile : private NonCopyable {
- public:
-  explicit LineFile(const std::string& path) : path_(path.empty() ? "standard output" : path) {
-    file_ = path.empty() ? stdout : std::fopen(path.c_str(), "we");
-    if (file_ == nullptr) fail();
-  }
-  ~LineFile() {
-    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  }
-  void write(std::span<const std::byte> text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
-  }
-  void flush() {
-    if (std::fflush(file_) != 0) fail();
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    const int error = errno;
-    throw Error(ErrorKind::io, fmt::format("cannot write: {}", std::strerror(error)),
-                remedy_for(error, "check the path and the free space"), {.file = path_});
-  }
-
-  std::string path_;
-  std::FILE* file_;
-};
-
 /// Of all fields of sample number `index` of a decoded batch.
 std::uint64_t digest_of_fields(const Schema& schema, const Batch& batch, std::size_t index) {
   std::vector<std::byte> fields;
@@ -164,19 +133,44 @@ void print_statistics(Communicator& comm, const Loader& loader) {
   fmt::print(stderr, "{{\"all\":{},\"ranks\":[{}]}}\n", to_json(combine(all)), ranks);
 }
 
+/// Whoever reads from a pipe takes their time, as a person who turns pages does. The other ranks
+/// would give up rank 0, which writes, did they not hear from it. Returns what failed.
+std::exception_ptr write_in_peace(Communicator& comm, LineFile* file) {
+  constexpr std::chrono::seconds kBetweenWords{1};
+  std::exception_ptr failure;
+  const auto is_written = [&] {
+    try {
+      return file == nullptr || file->write(kBetweenWords);
+    } catch (const Error&) {
+      failure = std::current_exception();
+      return true;
+    }
+  };
+  while (!everywhere(comm, is_written())) {
+  }
+  return failure;
+}
+
 void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags) {
-  std::unique_ptr<LineFile> file;
+  std::unique_ptr<LineFile> file;  // only rank 0 writes
+  bool to_pipe = false;
   collectively(comm, [&] {
-    if (comm.rank() == 0) file = std::make_unique<LineFile>(flags.output);
+    if (comm.rank() != 0) return;
+    file = std::make_unique<LineFile>(flags.output, flags.loader.timeout);
+    to_pipe = file->is_pipe();
   });
+  share_value(comm, to_pipe);
   const int rank = flags.loader.order_rank(comm.rank(), comm.size());
   std::vector<std::vector<std::byte>> gathered;
   // All ranks learn of a failure at the same point, so none is left behind in the middle of gather.
   for (;;) {
     std::optional<Batch> batch;
     std::string lines;
+    for (const auto& of_rank : gathered) file->add(of_rank);
+    const auto failure = to_pipe ? write_in_peace(comm, file.get()) : nullptr;
     collectively(comm, [&] {
-      for (const auto& of_rank : gathered) file->write(of_rank);
+      if (failure) std::rethrow_exception(failure);
+      if (file && !to_pipe) file->write_full_buffers();
       batch = loader.next();
       if (batch) lines = lines_of(loader, *batch, rank, flags.loader.decode);
     });
@@ -184,7 +178,7 @@ void print_batches(Communicator& comm, Loader& loader, const SamplesFlags& flags
     gathered = comm.gather(std::as_bytes(std::span(lines)), 0);
   }
   collectively(comm, [&] {
-    if (file) file->flush();
+    if (file) file->write(std::chrono::milliseconds(0));
   });
 }
 

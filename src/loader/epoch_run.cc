@@ -18,7 +18,7 @@ SharedNumbers read_ids(Communicator& world, const LoaderOptions& options) {
   if (!order_row(options.order).takes_ids || options.ids) return options.ids;
   std::vector<std::uint64_t> ids;
   collectively(world, [&] {
-    if (world.rank() == 0) ids = read_list_file(options.list);
+    if (world.rank() == 0) ids = read_list_file(options.list, options.timeout);
   });
   std::uint64_t count = ids.size();
   share_value(world, count);

@@ -4,17 +4,18 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <ios>
+#include <istream>
+#include <memory>
 #include <streambuf>
+#include <utility>
 
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "order/order_limits.hpp"
+#include "storage/answers.hpp"
+#include "storage/pipe.hpp"
 
 namespace forebay {
 namespace {
@@ -81,26 +82,22 @@ void grow(std::vector<std::uint64_t>& ids, const std::string& path) {
 
 }  // namespace
 
-std::vector<std::uint64_t> read_list_file(const std::string& path) {
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) {
-    throw Error(ErrorKind::usage, "the list of samples is a folder",
-                "name a file with the numbers of samples", {.file = path});
-  }
-  errno = 0;
-  std::ifstream file(path);
-  if (!file) {
-    const int error = errno;
-    throw Error(error == ENOENT ? ErrorKind::not_found : ErrorKind::io,
-                fmt::format("cannot open the list of samples: {}", std::strerror(error)),
-                remedy_for(error, "check the path"), {.file = path});
-  }
-  try {
-    return read_list(file, path);
-  } catch (const std::ios_base::failure&) {
-    throw Error(ErrorKind::io, "cannot read the list of samples", "check the file system",
-                {.file = path});
-  }
+std::vector<std::uint64_t> read_list_file(const std::string& path,
+                                          std::chrono::milliseconds timeout) {
+  // Shared, since a file system that does not answer keeps its thread beyond this function.
+  const auto ids = std::make_shared<std::vector<std::uint64_t>>();
+  with_answers({.each_read = timeout, .path = path}, "fb-list", {}, [path, timeout, ids] {
+    std::error_code unknown;
+    if (std::filesystem::is_directory(path, unknown)) {
+      throw Error(ErrorKind::usage, "the list of samples is a folder",
+                  "name a file with the numbers of samples", {.file = path});
+    }
+    InputBytes bytes(path, timeout);
+    std::istream file(&bytes);
+    *ids = read_list(file, path);
+    return true;
+  });
+  return std::move(*ids);
 }
 
 std::vector<std::uint64_t> read_list(std::istream& file, const std::string& path) {

@@ -1,15 +1,19 @@
 #include "program/output.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/limits.hpp"
+#include "storage/pipe.hpp"
 
 namespace forebay {
 namespace {
@@ -18,6 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTerminalPeriod = 200ms;
 constexpr auto kPlainPeriod = 5s;
+constexpr std::size_t kBufferBytes = std::size_t{4} << 10;
 
 }  // namespace
 
@@ -81,6 +86,51 @@ std::string human_count(std::uint64_t count) {
   std::string text = std::to_string(count);
   for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
   return text;
+}
+
+LineFile::LineFile(const std::string& path, std::chrono::milliseconds limit)
+    : path_(path.empty() ? "standard output" : path),
+      fd_(path.empty() ? STDOUT_FILENO : open_output(path, limit)),
+      pipe_(forebay::is_pipe(fd_)) {}
+
+LineFile::~LineFile() {
+  try {
+    write(1ms);
+  } catch (const Error&) {  // another one is told already
+  }
+  if (fd_ != STDOUT_FILENO) ::close(fd_);
+}
+
+void LineFile::add(std::span<const std::byte> text) {
+  text_.append(reinterpret_cast<const char*>(text.data()), text.size());
+}
+
+bool LineFile::write(std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (written_ < text_.size()) {
+    std::size_t count = text_.size() - written_;
+    if (pipe_) {
+      if (!wait_for_pipe(fd_, POLLOUT, limit)) return false;
+      count = std::min<std::size_t>(count, PIPE_BUF);  // for which there is room
+    }
+    const ssize_t got = ::write(fd_, text_.data() + written_, count);
+    if (got < 0 && errno != EINTR && !(pipe_ && errno == EAGAIN)) {
+      const int error = errno;
+      text_.clear();
+      written_ = 0;
+      throw output_error(path_, error);
+    }
+    if (got > 0) written_ += static_cast<std::size_t>(got);
+    if (pipe_ && limit.count() > 0 && std::chrono::steady_clock::now() > end) break;
+  }
+  if (written_ < text_.size()) return false;
+  text_.clear();
+  written_ = 0;
+  return true;
+}
+
+void LineFile::write_full_buffers() {
+  if (text_.size() >= kBufferBytes) write(0ms);
 }
 
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }

@@ -69,6 +69,32 @@ class Progress : private NonCopyable {
   Clock::time_point next_;
 };
 
+/// Lines for whoever reads them: a file, a pipe, or standard output. Thread-safety: one thread.
+class LineFile : private NonCopyable {
+ public:
+  /// Empty: standard output. Throws io: also where nobody opens a named pipe for reading within
+  /// `limit` (0: waits for ever).
+  LineFile(const std::string& path, std::chrono::milliseconds limit);
+  /// Writes what was added, as far as a pipe takes it at once.
+  ~LineFile();
+
+  /// Whether writing may wait for somebody. (Of a terminal too.)
+  bool is_pipe() const { return pipe_; }
+  void add(std::span<const std::byte> text);
+  /// Writes all that was added. Throws io. False: a pipe's reader has not taken all of it for
+  /// `limit` (0: waits for ever), and the rest is still here.
+  bool write(std::chrono::milliseconds limit);
+  /// Writes what was added, once that is enough for one call of the system. Not for pipes.
+  void write_full_buffers();
+
+ private:
+  std::string path_;
+  int fd_;
+  bool pipe_;
+  std::string text_;
+  std::size_t written_ = 0;  ///< of text_
+};
+
 /// Where most errors of commands are: in a file as a whole.
 inline Where at_file(std::string path, std::optional<std::uint64_t> offset = {}) {
   return {.file = std::move(path), .offset = offset, .sample = {}, .key = {}};
