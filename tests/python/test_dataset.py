@@ -7,6 +7,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import uuid
 
 import forebay
 import h5py
@@ -75,6 +76,65 @@ def test_metadata_records_are_no_samples(data):
     wrong = write_lmdb(data / "wrong.lmdb", sorted([*plain, (b"num-samples", b"21")]))
     with pytest.raises(forebay.Error, match=r"2[01].*2[01]"):
         forebay.Dataset(wrong)
+
+
+KEYS = {
+    "numbers": lambda i: f"{i}",
+    "negative": lambda i: f"{i - 20}",
+    "uuids": lambda i: str(uuid.UUID(int=i * 12345678901234567890123456789012345 % 2**128)),
+    "hex": lambda i: f"{i * 2654435761 % 2**32:08x}",
+    "paths": lambda i: f"n0144{i % 5:04}/n0144_{i}.JPEG",
+    "folders": lambda i: f"{'abcd'[i % 4]}/{chr(97 + i % 26)}{chr(98 + i // 26)}",
+    "words with numbers": lambda i: f"word{i}",
+    "frames": lambda i: f"{i // 10:03}_{i % 10:08}",
+    "splits": lambda i: f"{('train', 'val')[i % 2]}_{i // 2}",
+    "words": lambda i: f"w{chr(97 + i % 26)}{chr(97 + i // 26)}",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_what_is_bookkeeping_beside_keys_of_any_kind(tmp_path, kind, caplog):
+    keys = sorted({KEYS[kind](i).encode() for i in range(40)})
+    assert len(keys) == 40
+
+    def dataset(name, more, **options):
+        path = write_lmdb(tmp_path / name, [*((key, b"value") for key in keys), *more])
+        assert [key for key, _ in read_lmdb(path)] == sorted([*keys, *(key for key, _ in more)])
+        return forebay.Dataset(path, decode=False, **options)
+
+    for name, value in (("size", b"40"), ("count", struct.pack("<Q", 40)), ("n", pickle.dumps(40))):
+        assert dataset(name, [(name.encode(), value)]).keys() == keys
+        assert f"no samples: {name} (40)" in caplog.records[-1].getMessage()
+    assert dataset("info", [(b"__info__", b"{}")]).keys() == keys
+    for name in ("total", "num_examples"):
+        with pytest.raises(forebay.Error, match="counts 45 samples, but there are 40"):
+            dataset(name, [(name.encode(), b"45")])
+    version = [(b"version", b"45")]
+    alike = kind == "words"
+    assert len(dataset("version", version)) == 40 + alike
+    assert len(dataset("kept", version, keep_records="version")) == 41
+    assert not [record for record in caplog.records if "--" in record.getMessage()]
+
+
+def test_words_are_samples_and_prefixes_that_may_be_classes_are_told(tmp_path, caplog):
+    words = ["apple", "depth", "length", "mass", "n", "size", "time", "total", "width"]
+    for number, value in enumerate(
+        (lambda i: b"vector %d" % i, lambda i: struct.pack("<f", i + 1.5))
+    ):
+        records = [(word.encode(), value(i)) for i, word in enumerate(words)]
+        path = write_lmdb(tmp_path / f"words{number}", records)
+        assert forebay.Dataset(path, decode=False).keys() == [key for key, _ in records]
+    assert not caplog.records
+    pets = [f"{pet}_{i:04}".encode() for pet in ("cat", "dog", "owl") for i in range(50)]
+    path = write_lmdb(tmp_path / "pets", [(key, b"pixels") for key in pets])
+    assert forebay.Dataset(path, decode=False).keys() == pets
+    (told,) = caplog.records
+    assert "cat_0000, dog_0000, owl_0000" in told.getMessage()
+    assert "--" not in told.getMessage()
+    assert "convention" in told.getMessage()
+    assert len(forebay.Dataset(path, decode=False, convention="grouped")) == 50
+    assert len(forebay.Dataset(path, decode=False, convention="plain")) == 150
+    assert len(caplog.records) == 1
 
 
 @pytest.fixture(scope="module")
