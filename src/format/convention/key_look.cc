@@ -118,12 +118,22 @@ void Look::find_reserved() {
   }
 }
 
+/// Whether these may be counts of samples: few bytes, and what is called "size", may be anything.
+bool Look::is_near(const std::vector<std::uint64_t>& counts) const {
+  constexpr std::uint64_t kMostOff = 16;
+  return std::ranges::any_of(counts, [this](std::uint64_t count) {
+    return count >= left() / kMostOff && count / kMostOff <= left();
+  });
+}
+
 void Look::find_named() {
   const auto look_for = [this](std::string_view key, bool counter) {
     if (keep_.match(key)) return;
-    if (const auto at = find(key)) {
-      named_.push_back({std::string(key), *at, counter, counts_at(*at)});
-    }
+    const auto at = find(key);
+    if (!at) return;
+    auto counts = counts_at(*at);
+    if (!is_sure_counter(key) && key != "length" && !is_near(counts)) counts.clear();
+    named_.push_back({std::string(key), *at, counter, std::move(counts)});
   };
   for (const std::string_view key : counter_keys()) look_for(key, true);
   for (const std::string_view key : kKeptBeside) look_for(key, false);

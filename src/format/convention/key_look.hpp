@@ -39,6 +39,11 @@ inline bool contains(const std::vector<std::uint64_t>& counts, std::uint64_t cou
   return std::ranges::find(counts, count) != counts.end();
 }
 
+/// A name that nothing but a counter has: no word that a sample, or another fact, may be called.
+inline bool is_sure_counter(std::string_view key) {
+  return !std::ranges::all_of(key, [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
 /// A record with a well-known key, until it is known what it is.
 struct Named {
   std::string key;
@@ -86,6 +91,7 @@ class Look {
   void walk();
   void look_up_asked();
   const Named* named(std::string_view key) const;
+  bool is_near(const std::vector<std::uint64_t>& counts) const;
   void find_reserved();
   void find_named();
   void take_true_counters();

@@ -17,13 +17,6 @@ constexpr std::uint64_t kPlaces = 8;
 constexpr std::uint64_t kFewKeys = 256;
 // Records on either side, whose values show what those of samples are.
 constexpr int kNeighbours = 3;
-// Few bytes may be anything: taken for a count only where they are off by no more than this.
-constexpr std::uint64_t kMostOff = 16;
-
-/// A name that nothing but a counter has: no word that a sample may be called.
-bool is_sure_counter(std::string_view key) {
-  return !std::ranges::all_of(key, [](char c) { return c >= 'a' && c <= 'z'; });
-}
 
 }  // namespace
 
@@ -156,9 +149,9 @@ bool Look::leave_unlike(const StandOut& found) {
   if (leaving.empty() || leaving.size() >= left() || !is_evident(found.form, leaving)) return false;
   const std::uint64_t samples = left() - leaving.size();
   for (const lmdb::Cursor& cursor : leaving) {
-    auto counts = counts_at(cursor);
-    const bool right = contains(counts, samples);
     const Named* known = named(key_at(tree_, cursor));
+    auto counts = known != nullptr ? known->counts : counts_at(cursor);
+    const bool right = contains(counts, samples);
     const bool counter = known != nullptr && known->counter;
     if (!counter && !right) counts.clear();
     add(counter && right ? Why::known : Why::unlike, cursor, std::move(counts));
@@ -197,13 +190,8 @@ bool Look::others_count(const Named& one) {
 void Look::take_wrong_counters() {
   std::vector<const Named*> wrong;
   for (const Named& one : named_) {
-    if (!one.counter || one.counts.empty() || others_count(one)) continue;
-    const std::uint64_t bytes = tree_.node(one.at).value_size;
-    const bool may_be_anything = !is_sure_counter(one.key) && (bytes == 4 || bytes == 8);
-    const auto is_near = [this](std::uint64_t count) {
-      return count >= left() / kMostOff && count / kMostOff <= left();
-    };
-    if (!may_be_anything || std::ranges::any_of(one.counts, is_near)) wrong.push_back(&one);
+    const bool counts = one.counter && !one.counts.empty() && !others_count(one);
+    if (counts && (is_sure_counter(one.key) || is_near(one.counts))) wrong.push_back(&one);
   }
   for (const Named* one : wrong) add(Why::known, one->at, one->counts);
 }

@@ -149,6 +149,23 @@ TEST(Counters, OtherNumbersBesideAFormAreLeftOutAndCountNothing) {
   }
 }
 
+TEST(Counters, APlainWordMayHoldAnotherNumber) {
+  TemporaryFolder folder;
+  const auto with = [&](const KindOfKeys& kind, const std::string& name, const std::string& value) {
+    return make(folder, kind.first + name + value, forty(kind), {{name, value}});
+  };
+  for (const KindOfKeys& kind : kinds_with_a_form()) {
+    EXPECT_THAT(left_out(with(kind, "size", "1024")), ElementsAre("size")) << kind.first;
+    EXPECT_THAT(refusal(with(kind, "length", "1024")), HasSubstr("counts 1024")) << kind.first;
+    EXPECT_THAT(refusal(with(kind, "num_rows", "1024")), HasSubstr("counts 1024")) << kind.first;
+  }
+  for (const KindOfKeys& kind : kinds_without_a_form()) {
+    EXPECT_THAT(left_out(with(kind, "size", "1024")), IsEmpty()) << kind.first;
+    EXPECT_THAT(left_out(with(kind, "length", "1024")), IsEmpty()) << kind.first;
+    EXPECT_THAT(refusal(with(kind, "num_rows", "1024")), HasSubstr("counts 1024")) << kind.first;
+  }
+}
+
 TEST(Counters, AWordAmongWordsIsASample) {
   TemporaryFolder folder;
   const std::vector<std::string> words = {"apple", "banana", "cherry", "length", "width",
