@@ -146,9 +146,9 @@ void Look::take_true_counters() {
       return one.counter && contains(one.counts, left() - count);
     };
     if (static_cast<std::uint64_t>(std::ranges::count_if(named_, is_right)) != count) continue;
-    const auto right = std::ranges::stable_partition(named_, std::not_fn(is_right));
-    for (const Named& one : right) add(Why::known, one.at, one.counts);
-    named_.erase(right.begin(), named_.end());
+    const auto right = std::stable_partition(named_.begin(), named_.end(), std::not_fn(is_right));
+    for (auto one = right; one != named_.end(); ++one) add(Why::known, one->at, one->counts);
+    named_.erase(right, named_.end());
     return;
   }
 }

@@ -109,7 +109,7 @@ class Look {
   bool all_alike() const;
   bool leave_unlike(const StandOut& found);
   void find_unlike();
-  bool others_count(const Named& named);
+  bool others_count(const Named& one);
   void take_wrong_counters();
 
   lmdb::Database& database_;
