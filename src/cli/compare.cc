@@ -17,6 +17,7 @@
 #include "cli/verify.hpp"
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
+#include "format/dataset_files.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
 #include "read/data_access.hpp"
@@ -46,6 +47,10 @@ class Side {
   Schema schema() const {
     if (!decoder_) return facts().schema;
     return decoder_->codec() != nullptr ? decoder_->codec()->schema() : Schema();
+  }
+  /// Throws why no sample decodes, where none does.
+  void require_codec() const {
+    if (decoder_ && decoder_->problem()) throw Error(*decoder_->problem());
   }
   /// What kind of values it stores: where that is the same, they are compared as they are.
   std::string kind() const {
@@ -126,12 +131,35 @@ Number number_at(ElementType type, Bytes bytes, std::size_t index) {
   }
 }
 
+}  // namespace
+
+std::optional<std::int64_t> integer_at(ElementType type, std::span<const std::byte> bytes) {
+  if (!is_integer(type)) return {};
+  const auto [negative, number] = number_at(type, bytes, 0);
+  const auto value = static_cast<std::int64_t>(number);
+  if (!negative && value < 0) return {};
+  return value;
+}
+
+namespace {
+
 /// Of one field of a sample.
 std::string difference(const Field& field, Bytes one, const Field& other_field, Bytes other) {
   if (field.type == other_field.type) return difference(one, other);
   for (std::uint64_t i = 0; i < field.elements(); ++i) {
     if (number_at(field.type, one, i) == number_at(other_field.type, other, i)) continue;
     return fmt::format("number {} of {}", i, field.elements());
+  }
+  return {};
+}
+
+/// The first class that has another name in the other; empty where there is none. Who has no names,
+/// or fewer, says nothing of the others.
+std::string other_class(std::span<const std::string> mine, std::span<const std::string> theirs) {
+  for (std::size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i) {
+    if (mine[i] == theirs[i]) continue;
+    return fmt::format("class {} is '{}', and '{}' in the other", i, shown_name(mine[i]),
+                       shown_name(theirs[i]));
   }
   return {};
 }
@@ -145,6 +173,7 @@ class Comparison {
         one_(dataset),
         other_(options_of(dataset, against)) {
     names_ = names_of_parts(one_.facts());
+    other_class_ = other_class(one_.facts().labels, other_.facts().labels);
     decodes_ = one_.kind() != other_.kind() ||
                (dataset.codec.codec != "auto" && dataset.codec.codec != "bytes");
     if (decodes_) require_same_fields();
@@ -167,7 +196,7 @@ class Comparison {
   std::string stored_difference(std::size_t position);
   std::string decoded_difference(std::size_t position);
   void note(std::uint64_t sample, const std::string& key, const std::string& text);
-  bool same() const { return differing_ == 0 && same_counts(); }
+  bool same() const { return differing_ == 0 && same_counts() && other_class_.empty(); }
   bool same_counts() const { return one_.facts().entries == other_.facts().entries; }
   std::string summary() const;
   std::vector<std::string> notes() const;
@@ -187,6 +216,7 @@ class Comparison {
   std::uint64_t most_;
   Side one_, other_;
   std::vector<std::string> names_;  ///< of what is stored
+  std::string other_class_;
   bool decodes_ = false;
   Schema schemas_[2];  ///< where it decodes
   std::uint64_t compared_ = 0, differing_ = 0;
@@ -202,6 +232,7 @@ std::vector<std::string> Comparison::names_of_parts(const DataSetFacts& facts) {
 
 void Comparison::require_same_fields() {
   const Schema mine = one_.schema(), theirs = other_.schema();
+  for (const Side* side : {&one_, &other_}) side->require_codec();
   if (!comparable(mine, theirs)) {
     throw Error(ErrorKind::usage,
                 fmt::format("samples of '{}' are not to be compared with those of '{}' ({})",
@@ -300,9 +331,11 @@ std::string Comparison::summary() const {
     text = fmt::format("{} of {} samples {}", differing_ == 0 ? "none" : human_count(differing_),
                        human_count(compared_), differing_ == 1 ? "differs" : "differ");
   }
-  if (same_counts()) return text;
-  return fmt::format("{}{}{} samples against {}", text, text.empty() ? "" : ", and there are ",
-                     human_count(one_.facts().entries), human_count(other_.facts().entries));
+  if (!same_counts()) {
+    text += fmt::format("{}{} samples against {}", text.empty() ? "" : ", and there are ",
+                        human_count(one_.facts().entries), human_count(other_.facts().entries));
+  }
+  return other_class_.empty() ? text : text + ", and " + other_class_;
 }
 
 std::vector<std::string> Comparison::notes() const {
@@ -328,6 +361,7 @@ Json Comparison::json() const {
   for (const Difference& one : differences_) {
     json["differences"].push_back({{"sample", one.sample}, {"key", one.key}, {"text", one.text}});
   }
+  if (!other_class_.empty()) json["classes"] = other_class_;
   if (const auto all = notes(); !all.empty()) json["notes"] = all;
   json["seconds"] = seconds_;
   return json;

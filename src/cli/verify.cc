@@ -17,6 +17,7 @@
 #include "cli/verify.hpp"
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
+#include "format/class_names.hpp"
 #include "format/sample_reader.hpp"
 #include "program/output.hpp"
 #include "program/run.hpp"
@@ -48,6 +49,7 @@ Decoder::Decoder(const DataSet& data, const CodecOptions& options) : options_(op
     use(find_telling_sample(options, data.facts().entries, read, kDoubts).make(data.facts().path));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::changed) throw;
+    problem_ = error;
   }
 }
 
@@ -58,6 +60,7 @@ void Decoder::operator()(std::span<const std::byte> value) {
 
 void Decoder::use(CodecPtr codec) {
   codec_ = std::move(codec);
+  problem_.reset();
   for (const Field& field : codec_->schema().fields) buffers_.emplace_back(field.bytes());
   spans_.assign(buffers_.begin(), buffers_.end());
 }
@@ -103,6 +106,8 @@ class Verification {
   void decode(std::size_t position, std::uint64_t sample);
   void look_at_value(std::span<const std::byte> value, std::uint64_t sample,
                      const std::string& key);
+  void look_at_label(std::uint64_t sample, const std::string& key);
+  void check_labels();
   std::vector<std::string> notes() const;
   void note(std::uint64_t sample, const Error& error);
   std::string checked() const;
@@ -119,6 +124,8 @@ class Verification {
   std::uint64_t turned_ = 0;  ///< of these samples
   std::uint64_t empty_ = 0;   ///< values of nothing, of those that may be anything
   std::string first_empty_;
+  std::uint64_t unnamed_ = 0;  ///< samples with a label that no class has
+  std::string first_unnamed_;
   double seconds_ = 0;
 };
 
@@ -128,6 +135,7 @@ void Verification::run() {
   check_pages(progress);
   check_files();
   if (!on_pages()) check_samples(progress);
+  check_labels();
   data_->check_unchanged();
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -209,9 +217,36 @@ void Verification::look_at_value(std::span<const std::byte> value, std::uint64_t
     ++with_images_;
     turned_ += *turns ? 1U : 0U;
   }
+  look_at_label(sample, key);
   const bool anything = codec() != nullptr && codec()->name() == "bytes";
   if (!value.empty() || !anything) return;
   if (empty_++ == 0) first_empty_ = fmt::format("sample {} (key {})", sample, key);
+}
+
+void Verification::look_at_label(std::uint64_t sample, const std::string& key) {
+  const auto classes = static_cast<std::int64_t>(facts().labels.size());
+  if (classes == 0) return;
+  const auto& fields = codec()->schema().fields;
+  const auto at = std::ranges::find(fields, "label", &Field::name);
+  if (at == fields.end() || at->elements() != 1) return;
+  const auto label = integer_at(at->type, decoder_->fields()[at - fields.begin()]);
+  if (!label || *label < classes) return;
+  if (unnamed_++ == 0)
+    first_unnamed_ = fmt::format("{} of sample {} (key {})", *label, sample, key);
+}
+
+/// A name for each is what a list of classes is for.
+void Verification::check_labels() {
+  if (unnamed_ == 0) return;
+  ++fault_count_;
+  const std::string text = fmt::format(
+      "{}: {} samples have labels that none of its {} classes has, the first is {}; write the name "
+      "of each class, one a line, into {}",
+      dataset_.path, human_count(unnamed_), facts().labels.size(), first_unnamed_,
+      class_names_path(data_->files().front()->path()));
+  if (faults_.size() < max_faults_) {
+    faults_.push_back({pages_ && !on_pages() ? Json(text) : Json{{"text", text}}, text});
+  }
 }
 
 std::vector<std::string> Verification::notes() const {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/dataset_options.hpp"
+#include "forebay/error.hpp"
 #include "format/codec/codecs.hpp"
 #include "format/data_set.hpp"
 
@@ -18,6 +20,10 @@ std::uint64_t samples_at_once(const DataSetFacts& facts);
 /// Extents that lie closer are read as one.
 inline constexpr std::uint64_t kVerifyGapBytes = std::uint64_t{64} << 10;
 
+/// The number at the begin of `bytes`, which has room for it; nothing of types with fractions, nor
+/// where it does not fit.
+std::optional<std::int64_t> integer_at(ElementType type, std::span<const std::byte> bytes);
+
 /// Decodes one value after the other, into memory of its own.
 class Decoder {
  public:
@@ -26,6 +32,8 @@ class Decoder {
 
   void operator()(std::span<const std::byte> value);
   const Codec* codec() const { return codec_.get(); }
+  /// Why there is none.
+  const std::optional<Error>& problem() const { return problem_; }
   /// What the last value was decoded to: codec()->schema().
   std::span<const std::span<std::byte>> fields() const { return spans_; }
 
@@ -34,6 +42,7 @@ class Decoder {
 
   CodecOptions options_;
   CodecPtr codec_;
+  std::optional<Error> problem_;
   std::vector<std::vector<std::byte>> buffers_;  ///< one a field, for all values
   std::vector<std::span<std::byte>> spans_;
 };

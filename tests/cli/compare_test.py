@@ -55,6 +55,30 @@ class Compare(CommandTest):
         self.differ("one", "longer", naming=["sample 3 (key k003): 5 bytes against 6"])
         self.differ("one", "keys", naming=["sample 19 (key k019): its key is k020 in the other"])
 
+    def test_names_of_classes_are_compared(self):
+        for folder, names in (("in", "ab"), ("other", "Ab"), ("more", "abc")):
+            for name in names:
+                self.write(f"{folder}/{name}/0.png", png(3, 4, 4, pixels(ord(name.lower()))))
+        self.succeed("pack", self.path("in"), self.path("out"), "--from", "folder")
+        self.succeed("verify", self.path("out"), "--against", self.path("in"))
+        named = "none of 2 samples differ, and class 0 is 'a', and 'A' in the other"
+        self.differ("out", "other", naming=[named])
+        result = self.run_command("verify", self.path("out"), "--against", self.path("other"),
+                                  "--json")
+        report = json.loads(result.stdout)
+        self.assertEqual((report["same"], report["differing"], report["classes"]),
+                         (False, 0, "class 0 is 'a', and 'A' in the other"))
+        # Names that only one has are no difference where no label needs them.
+        self.succeed("pack", self.path("in"), self.path("wide"), "--from", "folder", "--classes",
+                     self.path("more"))
+        self.succeed("verify", self.path("wide"), "--against", self.path("in"))
+
+    def test_a_codec_that_no_sample_has_is_the_error(self):
+        self.write("in/a/0.png", png(3, 4, 4, pixels(1)))
+        self.succeed("pack", self.path("in"), self.path("out"), "--from", "folder")
+        self.fail("verify", self.path("out"), "--against", self.path("in"), "--codec", "image",
+                  naming=[self.path("out"), "the bytes are no image"])
+
     def test_other_formats_are_compared_by_what_they_decode_to(self):
         """A folder of images, what pack made of it, and a tar file of the same images."""
         with tarfile.open(self.path("set.tar"), "w") as tar:

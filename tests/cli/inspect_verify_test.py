@@ -239,6 +239,24 @@ class Verify(CommandTest):
         self.check_fault(f"page {leaves[0]}")
 
 
+class VerifyClasses(CommandTest):
+    def test_labels_that_no_class_has_are_a_fault(self):
+        write_records(self.path("set"), datums(25))
+        for names, outcome in ((b"a\n" * 0, 0), (b"".join(b"c%d\n" % i for i in range(10)), 0),
+                               (b"".join(b"c%d\n" % i for i in range(8)), 1)):
+            with self.subTest(names=names):
+                if names:
+                    self.write("set/data.mdb.classes", names)
+                result = self.run_command("verify", self.path("set"), "--json")
+                self.assertEqual(result.returncode, outcome, result.stderr)
+                faults = json.loads(result.stdout)["faults"]
+        self.assertEqual(len(faults), 1)
+        for word in ("4 samples have labels that none of its 8 classes has",
+                     "the first is 8 of sample 8 (key 00000008)", "set/data.mdb.classes"):
+            self.assertIn(word, faults[0]["text"])
+        self.assertIn("1 faults", self.run_command("verify", self.path("set")).stdout)
+
+
 class SameWords(CommandTest):
     """Of databases and of archives."""
 
