@@ -336,7 +336,7 @@ def require_same_numbers(wanted: Optional[ClassesLike], path: str, classes: Sequ
     """Raises UsageError where ``path`` numbers a class otherwise than ``wanted`` does."""
     if wanted is None:
         return
-    of = "the names given"
+    of, remedy = "the names given", ""
     if isinstance(wanted, (str, bytes, os.PathLike)):
         of = _name(wanted)
         names: list[bytes] = _core.class_names_of(os.fsencode(of))
@@ -345,6 +345,7 @@ def require_same_numbers(wanted: Optional[ClassesLike], path: str, classes: Sequ
         names = [os.fsencode(name) for name in wanted.classes]
     elif isinstance(wanted, Sequence):
         names = [os.fsencode(str(name)) for name in wanted]
+        remedy = "write these names to FILE, one a line, and pack it with '--classes FILE'"
     else:
         of = wanted._source.path
         names = [os.fsencode(name) for name in wanted.classes]
@@ -355,7 +356,7 @@ def require_same_numbers(wanted: Optional[ClassesLike], path: str, classes: Sequ
                 "pack it from folders (pack --classes gives it names), or leave classes out",
             )
     _core.require_same_numbers(
-        os.fsencode(of), names, os.fsencode(path), [os.fsencode(name) for name in classes]
+        os.fsencode(of), names, os.fsencode(path), [os.fsencode(name) for name in classes], remedy
     )
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _ORDERS = ("shuffled", "sequential", "grouped", "in_memory", "listed", "strided")
 _ENDS = ("pad", "drop", "wrap", "exact")
 
+_OF_KEYS = ("leave-out", "keep-records")
+
 #: Values that say "off" and "on" in the text form of options.
 _SWITCH = {False: "off", True: "on"}
 
@@ -34,6 +36,13 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
+def _keys_text(value: Any) -> str:
+    """Keys in a list may have commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(text_of(each).replace(",", "\\,") for each in value)
+    return text_of(value)
+
+
 def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
     """Options of the C++ loader: ``stage_bytes=...`` is ``--stage-bytes``; None: the default."""
     options = _core.LoaderOptions()
@@ -46,7 +55,9 @@ def loader_options(values: dict[str, Any], ids: Optional[Any] = None) -> Any:
                 f"there is no option {name!r}", f"{meant}forebay.option_help() has the names"
             )
         if value is not None:
-            options.set(name.replace("_", "-"), os.fsencode(text_of(value)))
+            option = name.replace("_", "-")
+            text = _keys_text(value) if option in _OF_KEYS else text_of(value)
+            options.set(option, os.fsencode(text))
     if ids is not None:
         options.set_ids(_sample_ids(ids))
     return options

@@ -132,9 +132,10 @@ std::vector<std::string> names_of(const std::vector<nb::bytes>& names) {
 }
 
 void check_numbers(const nb::bytes& first, const std::vector<nb::bytes>& first_names,
-                   const nb::bytes& other, const std::vector<nb::bytes>& other_names) {
+                   const nb::bytes& other, const std::vector<nb::bytes>& other_names,
+                   const std::string& remedy) {
   const std::string of = name_of(first), path = name_of(other);
-  require_same_numbers({of, names_of(first_names)}, {path, names_of(other_names)});
+  require_same_numbers({of, names_of(first_names)}, {path, names_of(other_names)}, remedy);
 }
 
 }  // namespace
@@ -186,7 +187,7 @@ void add_samples(nb::module_& module) {
       },
       nb::arg("text"), nb::sig("def class_names_of(text: bytes) -> list[bytes]"));
   module.def("require_same_numbers", &check_numbers, nb::arg("first"), nb::arg("first_names"),
-             nb::arg("other"), nb::arg("other_names"));
+             nb::arg("other"), nb::arg("other_names"), nb::arg("remedy"));
 }
 
 // Orders as pure functions, for what is mixed or planned in Python.

@@ -64,6 +64,10 @@ ClassNames class_names_beside(const std::string& data_file) {
   return storage_has(path) ? read_names(path) : ClassNames();
 }
 
+std::string no_samples_note(const std::string& name) {
+  return fmt::format("class '{}' has a number and no samples", shown_name(name));
+}
+
 std::string class_names_text(std::span<const std::string> names) {
   std::string text;
   for (const std::string& name : names) {

@@ -24,6 +24,9 @@ std::string class_names_path(const std::string& data_file);
 /// Those that lie beside `data_file`; none where there is no such file. Throws corrupt, io.
 ClassNames class_names_beside(const std::string& data_file);
 
+/// That nothing has the number of that class.
+std::string no_samples_note(const std::string& name);
+
 /// As they are stored. parse_class_names() gives them back.
 std::string class_names_text(std::span<const std::string> names);
 /// Empty lines at the end are none. Throws corrupt, naming `path` and the line, for a name that is

@@ -179,9 +179,13 @@ void add_matches(const std::string& text, std::vector<std::string>& out) {
     throw Error(ErrorKind::not_found, "no such file", "check the path, and quotes around patterns",
                 {.file = without_file_scheme(text)});
   }
-  const std::size_t before = out.size();
-  out.insert(out.end(), matches.found.gl_pathv, matches.found.gl_pathv + matches.found.gl_pathc);
-  std::sort(out.begin() + static_cast<std::ptrdiff_t>(before), out.end());
+  std::vector<std::string> found(matches.found.gl_pathv,
+                                 matches.found.gl_pathv + matches.found.gl_pathc);
+  std::ranges::sort(found);
+  const std::string first = found.front();
+  std::erase_if(found, is_unfinished);
+  if (found.empty()) refuse_unfinished(first);
+  out.insert(out.end(), found.begin(), found.end());
 }
 
 /// Where each '#' of `text` stands that is not in the name of a file or folder that exists.
@@ -332,6 +336,22 @@ DatasetFiles find_dataset_files(const std::string& text) {
   DatasetFiles result{.files = expand(text.substr(0, end)), .fields = {}};
   if (end < text.size()) result.fields = parse_fields(text.substr(end + 1), text);
   return result;
+}
+
+bool is_unfinished(const std::string& path) {
+  std::string_view name = path;
+  while (name.ends_with('/')) name.remove_suffix(1);
+  std::error_code unknown;
+  return name.ends_with(".partial") &&
+         std::filesystem::exists(std::filesystem::path(name) / kPackPlan, unknown);
+}
+
+void refuse_unfinished(const std::string& path) {
+  if (!is_unfinished(path)) return;
+  throw Error(
+      ErrorKind::usage, "'forebay pack' was interrupted here: not all of its records are there",
+      "complete it: the command that began it, and --resume; or with --force, from the begin",
+      {.file = path});
 }
 
 std::string field_name(std::string_view stored) {

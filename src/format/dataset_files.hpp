@@ -52,6 +52,13 @@ std::vector<std::string> find_files(const std::string& text);
 /// Throws the same, and usage for fields that make no sense.
 DatasetFiles find_dataset_files(const std::string& text);
 
+/// What `forebay pack` keeps beside data that it has not finished: DEST.partial/forebay-pack.json.
+inline constexpr const char* kPackPlan = "forebay-pack.json";
+/// Whether `path` is a folder that `forebay pack` was interrupted in. Patterns do not match it.
+bool is_unfinished(const std::string& path);
+/// Throws usage where it is.
+void refuse_unfinished(const std::string& path);
+
 /// `stored` with everything that a schema's text form cannot hold replaced: "a/b c" is "a.b_c".
 std::string field_name(std::string_view stored);
 

@@ -63,6 +63,8 @@ constexpr std::array kMarks{
     Mark{"GIF8", "a GIF image", kImage},
     Mark{"II*\0"sv, "a TIFF image", kImage},
     Mark{"MM\0*"sv, "a TIFF image", kImage},
+    Mark{"version https://git-lfs.github.com/spec/", "a pointer of Git LFS, not the file itself",
+         "fetch the file: 'git lfs pull' in its repository"},
     Mark{"RIFF", "a RIFF file (WebP, WAVE, AVI)", "name the folder that it lies in"},
 };
 

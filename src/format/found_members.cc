@@ -54,6 +54,25 @@ bool is_left_behind(std::string_view name) {
 
 bool is_no_data(std::string_view name) { return name.starts_with('.') || is_left_behind(name); }
 
+bool is_hidden_member(std::string_view path) {
+  if (path.empty()) return true;
+  while (!path.empty()) {
+    const std::string_view step = path.substr(0, path.find('/'));
+    if (is_no_data(step) && step != "." && step != "..") return true;
+    path.remove_prefix(std::min(path.size(), step.size() + 1));
+  }
+  return false;
+}
+
+bool LeftOutMembers::add(std::string_view name) {
+  if (count_++ == 0) first_ = name;
+  return true;
+}
+
+void LeftOutMembers::tell(const char* text, FoundMembers& found) const {
+  if (count_ > 0) found.note(fmt::format(fmt::runtime(text), count_, shown_name(first_)));
+}
+
 void FoundMembers::begin_sample(std::string_view key) {
   found_.table.begin_sample(key);
   found_.key_bytes += key.size();
@@ -233,6 +252,14 @@ std::uint32_t FoundMembers::chosen_part(const FieldChoice& choice, const std::st
               fmt::format("{} of {} samples have no part '{}'; the first is '{}'", samples() - have,
                           samples(), choice.stored, shown_name(rows.at(sample).key)),
               "repack them, or name parts that all samples have", {.file = text, .sample = sample});
+}
+
+void FoundMembers::require_samples(const std::string& text) const {
+  if (samples() > 0) return;
+  const std::string others = fmt::format("{}", fmt::join(found_.notes, "; "));
+  throw Error(ErrorKind::not_found,
+              "the archive holds no sample" + (others.empty() ? others : ": " + others),
+              "check the path, and how it was packed", {.file = text});
 }
 
 MemberIndex FoundMembers::choose(std::span<const FieldChoice> choices, const std::string& text) && {

@@ -18,7 +18,7 @@
 namespace forebay {
 namespace {
 
-constexpr std::string_view kMagic = "FBMEMB2\n";
+constexpr std::string_view kMagic = "FBMEMB3\n";
 // Clocks of file systems are as coarse as that.
 constexpr std::int64_t kJustNow = 2'000'000'000;
 
@@ -164,6 +164,7 @@ std::unique_ptr<DataSet> open_walked(const FormatRequest& request, const std::st
       if (!path.empty() && identity_of(format, files) == identity) keep(path, identity, found);
     }
   }
+  found.require_samples(request.text);
   return std::make_unique<MemberSet>(request.text, format, std::move(files),
                                      std::move(found).choose(request.found.fields, request.text));
 }

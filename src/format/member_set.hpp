@@ -74,6 +74,21 @@ struct MemberIndex {
   std::uint64_t entries() const { return table.samples(); }
 };
 
+class FoundMembers;
+
+/// Members that are no data, for a note.
+class LeftOutMembers {
+ public:
+  /// True, for conditions.
+  bool add(std::string_view name);
+  /// `text` has '{}' for their number, and for the first.
+  void tell(const char* text, FoundMembers& found) const;
+
+ private:
+  std::uint64_t count_ = 0;
+  std::string first_;
+};
+
 /// What a walk over files has found, before it is known which parts samples have.
 class FoundMembers {
  public:
@@ -103,6 +118,8 @@ class FoundMembers {
   /// Throws corrupt for bytes that are none of `files` files.
   static FoundMembers read(ByteReader& in, std::uint64_t files);
 
+  /// Throws not_found where there is no sample, as folders without one do; says what was left out.
+  void require_samples(const std::string& text) const;
   /// Keeps the parts that were chosen, under the names that the choices give; without choices those
   /// that every sample has, and notes which others are left out. `text` names the data set. Throws
   /// not_found for a choice that no sample has, corrupt for a sample that has it not, usage where
@@ -163,5 +180,7 @@ bool is_image_name(std::string_view name);
 bool is_left_behind(std::string_view name);
 /// Whether a file or folder of that name is no data: left behind so, or hidden.
 bool is_no_data(std::string_view name);
+/// Whether a member, or a folder on the way to it, is none.
+bool is_hidden_member(std::string_view path);
 
 }  // namespace forebay

@@ -287,6 +287,23 @@ class BadFiles(FolderTest):
             self.write("in/" + name, b"no image either")
         self.fail(*self.arguments("--on-error", "skip", "--force"), naming=["7 of 7", "cat/a.png"])
 
+    def test_what_is_not_complete_is_no_data_set(self):
+        self.make()
+        self.fail(*self.arguments(), naming=self.BAD)
+        partial = self.path("out.partial")
+        self.assertEqual(len(records(partial)), 1)
+        for name in partial, partial + "/", os.path.join(partial, "data.mdb"):
+            for command in ("verify", name), ("inspect", name), (
+                    "samples", name, "--batch", 1, "--epochs", 1):
+                with self.subTest(command=command):
+                    self.fail(*command, code=2, naming=[partial, "interrupted", "--resume"])
+        self.fail("verify", self.path("out*"), code=2, naming=[partial, "interrupted"])
+        self.succeed("pack", "-", self.path("out2"), "--from", "synthetic", "--shape", "1x2x2",
+                     "--count", 5)
+        self.assertEqual(self.succeed_json("verify", self.path("out*"))["samples"], 5)
+        os.rename(partial, self.path("moved"))  # for who wants what is there
+        self.succeed("verify", self.path("moved"))
+
     def test_what_failed_may_be_skipped_by_the_run_that_goes_on(self):
         self.make()
         self.fail(*self.arguments(), naming=self.BAD)

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import zipfile
 
 import forebay
 import numpy as np
@@ -101,3 +102,97 @@ def test_a_folder_is_what_torchvision_reads(folder):
         (str(folder / key.decode()), int(bytes(ds[i]["label"]))) for i, key in enumerate(ds.keys())
     ]
     assert found == expected
+
+
+def image(value):
+    """A PGM file that decodes nowhere is enough where nothing is decoded."""
+    return b"P5 1 1 255 " + bytes([value])
+
+
+def zipped(path, members, **options):
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def test_folders_without_images_are_classes_of_a_zip_archive_as_of_a_folder(tmp_path):
+    members = [("a/", b""), ("b/1.pgm", image(1)), ("d/notes.txt", b"-"), ("e/1.pgm", image(3))]
+    members += [("__MACOSX/", b""), (".git/", b""), ("f/deep/", b"")]
+    archive = zipped(tmp_path / "x.zip", members)
+    with zipfile.ZipFile(archive) as reader:
+        reader.extractall(tmp_path / "folder")
+    read = [forebay.Dataset(path, decode=False) for path in (archive, tmp_path / "folder")]
+    for ds in read:
+        assert ds.classes == ["a", "b", "d", "e", "f"]
+        assert [bytes(ds[i]["label"]) for i in range(len(ds))] == [b"1", b"3"]
+        notes = [note for note in ds.info()["notes"] if "has a number and no samples" in note]
+        assert [note.split("'")[1] for note in notes] == ["a", "d", "f"]
+    assert read[0].keys() == read[1].keys()
+
+
+def test_a_member_of_a_zip_archive_that_is_there_twice_is_refused(tmp_path):
+    members = [("a/1.pgm", image(1)), ("b/1.pgm", image(2)), ("a/1.pgm", image(3))]
+    with pytest.warns(UserWarning, match="Duplicate"):
+        zipped(tmp_path / "x.zip", members)
+    with pytest.raises(forebay.CorruptError, match=r"x\.zip.*'a/1\.pgm' is there twice"):
+        forebay.Dataset(tmp_path / "x.zip")
+    # In archives of their own they are samples of their own.
+    for name in "yz":
+        zipped(tmp_path / f"{name}.zip", members[:2])
+    assert len(forebay.Dataset(tmp_path / "[yz].zip", decode=False)) == 4
+
+
+def test_what_systems_leave_behind_is_no_data_of_any_archive(tmp_path):
+    members = [("1.bin", b"one"), ("1.cls", b"0"), ("2.bin", b"two"), ("2.cls", b"1")]
+    behind = ["__MACOSX/._1.bin", "__MACOSX/x.bin", ".git/3.bin", "._2.bin", ".DS_Store"]
+    everything = [*members[:2], *[(name, b"-") for name in behind], *members[2:]]
+    zipped(tmp_path / "x.zip", everything)
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for name, content in everything:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    for name in ("x.zip", "x.tar"):
+        ds = forebay.Dataset(tmp_path / name)
+        assert [bytes(ds[i]["bin"]) for i in range(len(ds))] == [b"one", b"two"]
+        assert [int(ds[i]["cls"]) for i in range(2)] == [0, 1]
+        assert ds.info()["notes"] == [
+            "5 hidden members are left out, the first is '__MACOSX/._1.bin'"
+        ]
+
+
+def test_an_archive_without_samples_is_an_error_as_a_folder_is(tmp_path):
+    zipped(tmp_path / "x.zip", [])
+    zipped(tmp_path / "hidden.zip", [(".x", b"-")])
+    tarfile.open(tmp_path / "x.tar", "w").close()
+    for name, word in [("x.zip", ""), ("x.tar", ""), ("hidden.zip", "1 hidden members")]:
+        with pytest.raises(forebay.NotFoundError, match=f"{name}.*holds no sample.*{word}"):
+            forebay.Dataset(tmp_path / name)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("name", ["arrays", "arrays.zip", "arrays.bin"])
+def test_arrays_of_savez_are_arrays_whatever_their_file_is_called(tmp_path, save, name):
+    x, y = np.arange(12, dtype=np.float32).reshape(4, 3), np.arange(4)
+    with open(tmp_path / name, "wb") as file:
+        save(file, x=x, y=y)
+    ds = forebay.Dataset(tmp_path / name)
+    assert len(ds) == 4
+    np.testing.assert_array_equal(ds[:]["x"], x)
+    np.testing.assert_array_equal(ds[:]["y"], y)
+
+
+def test_arrays_in_an_archive_that_savez_has_not_written_are_members(tmp_path):
+    array = io.BytesIO()
+    np.save(array, np.arange(3))
+    zipped(tmp_path / "x.zip", [(f"{i}.npy", array.getvalue()) for i in range(3)])
+    ds = forebay.Dataset(tmp_path / "x.zip", decode=False)
+    assert [bytes(ds[i]["value"]) for i in range(len(ds))] == [array.getvalue()] * 3
+
+
+def test_a_pointer_of_git_lfs_is_named(tmp_path):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    (tmp_path / "data.bin").write_bytes(pointer)
+    with pytest.raises(forebay.UnsupportedError, match=r"pointer of Git LFS.*git lfs pull"):
+        forebay.Dataset(tmp_path / "data.bin")

@@ -218,6 +218,10 @@ def test_records_that_are_no_samples(data):
     assert len(forebay.Dataset(path, keep_records="*")) == 22
     assert len(forebay.Dataset(path, leave_out=["1?", "nextid"])) == 10
     assert len(forebay.Dataset(path, leave_out="nextid", keep_records="*")) == 21
+    commas = write_lmdb(data / "commas.lmdb", [(b"ey", b"z"), (b"k", b"y"), (b"k,ey", b"x")])
+    for keys in (["k,ey"], "k\\,ey"):
+        assert forebay.Dataset(commas, leave_out=keys, decode=False).keys() == [b"ey", b"k"]
+    assert len(forebay.Dataset(commas, leave_out=["k", "ey"], decode=False)) == 1
     with pytest.raises(forebay.UsageError, match="nothing"):
         forebay.Dataset(path, leave_out=["nothing"])
 

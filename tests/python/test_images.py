@@ -85,6 +85,19 @@ def test_orientation_is_exif_transposes(files, kind, endian):
         assert_alike(as_stored, np.asarray(stored), kind)
 
 
+@pytest.mark.parametrize("endian", "<>")
+@pytest.mark.parametrize("kind", [1, 3, 4, 6, 8, 9, 13])
+def test_orientation_of_any_whole_number_is_exif_transposes(files, kind, endian):
+    number = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I"}[kind]
+    for orientation in (6, 2, 0, -1 if number.islower() else 9):
+        value = struct.pack(endian + number, orientation).ljust(4, b"\0")
+        mark = b"II*\0" if endian == "<" else b"MM\0*"
+        exif = mark + struct.pack(endian + "IHHHI", 8, 1, 0x0112, kind, 1) + value + bytes(4)
+        content = written(Image.fromarray(smooth(31, 50)), "PNG", exif=exif)
+        upright = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
+        np.testing.assert_array_equal(files.read(content), np.asarray(upright))
+
+
 def test_orientation_in_imagemagicks_text_and_in_xmp(files):
     PngImagePlugin = pytest.importorskip("PIL.PngImagePlugin")
     photo = Image.fromarray(smooth(31, 50))

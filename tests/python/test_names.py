@@ -191,6 +191,8 @@ def test_a_test_set_that_is_numbered_otherwise_is_refused(splits, kind):
         splits / "agrees.lmdb", batch_size=2, ranks="single", classes=train
     ) as test:
         assert next(iter(test))["label"].ravel().tolist() in ([1, 3], [3, 1])
+    with pytest.raises(forebay.UsageError, match=r"write these names to FILE.*--classes FILE"):
+        forebay.Dataset(splits / f"test{kind}", classes=["ant", "bee"])
     with pytest.raises(forebay.UsageError, match="missing"):
         forebay.Dataset(train, classes=splits / "head.lmdb")
     write_lmdb(splits / "unnamed.lmdb", read_lmdb(splits / "train.lmdb"))

@@ -20,6 +20,7 @@
 
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
+#include "format/dataset_files.hpp"
 #include "program/output.hpp"
 
 namespace forebay::pack {
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 using Json = nlohmann::json;
 
-constexpr const char* kPlanFile = "forebay-pack.json";
+constexpr const char* kPlanFile = kPackPlan;
 constexpr const char* kFilesFile = "forebay-pack.files";
 // Everything that a directory made by this program may hold; only such directories are removed.
 constexpr std::array<std::string_view, 8> kOwnFiles{

@@ -45,14 +45,38 @@ bool cut_prefix(Bytes& bytes, std::string_view prefix) {
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
 constexpr std::size_t kEntryBytes = 12;
-enum FieldType : std::uint32_t { kShort = 3, kLong = 4 };
+enum FieldType : std::uint32_t {
+  kShort = 3,
+  kLong = 4,
+  kSignedByte = 6,
+  kSignedShort = 8,
+  kSignedLong = 9,
+  kDirectory = 13
+};
+
+/// The bytes of a whole number of `type`; 0: it is none. Those of text (type 1) say no number.
+std::size_t size_of_number(std::uint32_t type) {
+  switch (type) {
+    case kSignedByte:
+      return 1;
+    case kShort:
+    case kSignedShort:
+      return 2;
+    case kLong:
+    case kSignedLong:
+    case kDirectory:
+      return 4;
+    default:
+      return 0;
+  }
+}
 
 /// The value of a directory's entry, if it is one whole number or begins with one.
 std::optional<std::uint32_t> whole_number(Bytes tiff, Bytes entry, bool big_endian) {
   const std::uint32_t type = number(entry.subspan(2, 2), big_endian);
   const std::uint32_t count = number(entry.subspan(4, 4), big_endian);
-  if ((type != kShort && type != kLong) || count == 0) return {};
-  const std::size_t size = type == kShort ? 2 : 4;
+  const std::size_t size = size_of_number(type);
+  if (size == 0 || count == 0) return {};
   // Values of more than four bytes lie elsewhere.
   const std::uint64_t all = std::uint64_t{count} * size;
   const auto values =

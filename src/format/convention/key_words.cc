@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "forebay/error.hpp"
 #include "format/dataset_files.hpp"
@@ -136,10 +137,15 @@ std::string part_name(std::string_view prefix) {
 }
 
 KeyPatterns::KeyPatterns(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) patterns_.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::string one;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool escaped = text.substr(at).starts_with("\\,");
+    if (escaped) ++at;
+    if (escaped || text[at] != ',') {
+      one += text[at];
+      if (at + 1 < text.size()) continue;
+    }
+    if (!one.empty()) patterns_.push_back(std::exchange(one, {}));
   }
 }
 

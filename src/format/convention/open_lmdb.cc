@@ -1,16 +1,22 @@
 // The row of LMDB in the registry: one database or several, and which records are samples.
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "format/convention/convention_set.hpp"
 #include "format/convention/database_list.hpp"
+#include "format/dataset_files.hpp"
+#include "format/lmdb/dataset_path.hpp"
 #include "format/lmdb/snapshot.hpp"
 #include "storage/storages.hpp"
+#include "storage/url.hpp"
 
 namespace forebay::convention {
 namespace {
 
 lmdb::Database open_one(const std::string& path, const FormatOptions& options) {
+  const std::string file = lmdb::resolve_dataset_path(path).data_file;
+  if (!is_foreign(file)) refuse_unfinished(std::filesystem::path(file).parent_path().string());
   if (options.whole) return lmdb::Database::open_container(path, options.engine);
   return options.hold ? lmdb::Database::open(path, options.engine)
                       : lmdb::Database::open_unheld(path, options.engine);

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "forebay/error.hpp"
+#include "format/class_names.hpp"
 #include "format/member_set.hpp"
 
 namespace forebay::folder {
@@ -238,7 +239,7 @@ std::vector<std::string> Tree::notes_of_classes() const {
   std::vector<std::string> notes;
   for (const Class& one : classes) {
     if (!labelled || !one.files.empty()) continue;
-    notes.push_back(fmt::format("class '{}' has a number and no samples", shown_name(one.name)));
+    notes.push_back(no_samples_note(one.name));
   }
   return notes;
 }

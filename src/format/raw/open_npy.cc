@@ -244,12 +244,25 @@ std::vector<FileField> Arrays::read() const {
               "save some with numpy.savez");
 }
 
+/// As numpy.savez writes its first member, whatever the file is called: in the form of large
+/// archives, without a time, and an array by its name.
+bool begins_as_savez(std::string_view start) {
+  constexpr std::string_view kLarge("PK\3\4\x2d\0", 6), kNoTime("\0\0\x21\0", 4);
+  constexpr std::size_t kTimeAt = 10, kNameBytesAt = 26, kNameAt = 30;
+  if (start.size() <= kNameAt || !start.starts_with(kLarge)) return false;
+  const auto low = static_cast<unsigned char>(start[kNameBytesAt]);
+  const auto high = static_cast<unsigned char>(start[kNameBytesAt + 1]);
+  return start.substr(kTimeAt, kNoTime.size()) == kNoTime &&
+         start.substr(kNameAt, low | high << 8U).ends_with(kArrayEnd);
+}
+
 bool is_npz(const File& file) {
-  std::array<char, 4> start{};
-  if (!file.path().ends_with(".npz") || file.size() < start.size()) return false;
-  file.read(0, std::as_writable_bytes(std::span(start)));
-  const std::string_view mark(start.data(), start.size());
-  return mark == "PK\3\4" || mark == "PK\5\6";
+  std::array<char, 512> start{};
+  const auto known = std::span(start).first(std::min<std::uint64_t>(start.size(), file.size()));
+  file.read(0, std::as_writable_bytes(known));
+  const std::string_view text(known.data(), known.size());
+  const bool named = file.path().ends_with(".npz");
+  return named ? text.starts_with("PK\3\4") || text.starts_with("PK\5\6") : begins_as_savez(text);
 }
 
 bool is_array_file(const FirstFile& first) {

@@ -27,10 +27,9 @@ class Walk {
 
   void run() {
     while (!at_end()) take_member();
-    if (links_ > 0)
-      note("{} links are left out, the first is '{}'; dereference them (tar -h)", links_);
-    if (unnamed_ > 0)
-      note("{} members without an extension are left out, the first is '{}'", unnamed_);
+    hidden_.tell("{} hidden members are left out, the first is '{}'", found_);
+    links_.tell("{} links are left out, the first is '{}'; dereference them (tar -h)", found_);
+    unnamed_.tell("{} members without an extension are left out, the first is '{}'", found_);
     found_.end_file();
   }
   std::uint64_t offset() const { return at_; }
@@ -40,13 +39,6 @@ class Walk {
   void take_member();
   void take_file(const Header& header);
   std::string content(const Header& header);
-  void note(const char* text, std::uint64_t count) {
-    found_.note(fmt::format(fmt::runtime(text), count, shown_name(first_left_out_)));
-  }
-  void leave_out(std::uint64_t& count, const Header& header) {
-    if (links_ + unnamed_ == 0) first_left_out_ = header.name;
-    ++count;
-  }
 
   HeaderReader reader_;
   std::uint32_t number_;
@@ -55,9 +47,7 @@ class Walk {
   Attributes next_;                    ///< of the next member
   std::optional<std::string> name_;    ///< of the next member, of GNU tar
   std::optional<std::string> sample_;  ///< that was begun last
-  std::uint64_t links_ = 0;
-  std::uint64_t unnamed_ = 0;
-  std::string first_left_out_;
+  LeftOutMembers hidden_, links_, unnamed_;
 };
 
 bool Walk::at_end() {
@@ -130,13 +120,24 @@ void Walk::take_file(const Header& header) {
                 fmt::format("'{}' is stored without its holes", shown_name(header.name)),
                 "pack the archive without --sparse");
   }
-  if (header.kind == MemberKind::link) return leave_out(links_, header);
-  if (header.kind != MemberKind::file) return;
+  const bool link = header.kind == MemberKind::link;
+  if (!link && header.kind != MemberKind::file) return;
+  if (is_hidden_member(header.name)) {
+    hidden_.add(header.name);
+    return;
+  }
+  if (link) {
+    links_.add(header.name);
+    return;
+  }
   // WebDataset's own notes about an archive.
   const bool plain = header.name.find('/') == std::string::npos;
   if (plain && header.name.starts_with("__") && header.name.ends_with("__")) return;
   const auto name = split_member_name(header.name);
-  if (!name) return leave_out(unnamed_, header);
+  if (!name) {
+    unnamed_.add(header.name);
+    return;
+  }
   if (sample_ != name->sample) {
     sample_ = name->sample;
     found_.begin_sample(name->sample);

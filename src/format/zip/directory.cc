@@ -153,6 +153,8 @@ class Large {
   std::span<const std::byte> rest_;
 };
 
+bool is_folder(const Entry& entry) { return entry.name.ends_with('/'); }
+
 void require_readable(const Entry& entry, std::uint16_t flags, std::uint16_t method) {
   if ((flags & 1) != 0) {
     refuse(entry, "is encrypted", "pack the archive again without a password");
@@ -162,8 +164,9 @@ void require_readable(const Entry& entry, std::uint16_t flags, std::uint16_t met
          "pack the archive again, stored (zip -0) or deflated");
 }
 
-/// The directory's record at the begin of `bytes`, which becomes shorter by it.
-std::optional<Entry> take_entry(std::span<const std::byte>& bytes, std::uint64_t before) {
+/// The directory's record at the begin of `bytes`, which becomes shorter by it; of a folder its
+/// name alone.
+Entry take_entry(std::span<const std::byte>& bytes, std::uint64_t before) {
   if (bytes.size() < kCentralBytes || !begins_with(bytes, kCentral)) {
     damaged("the central directory is no list of members", 0);
   }
@@ -185,7 +188,7 @@ std::optional<Entry> take_entry(std::span<const std::byte>& bytes, std::uint64_t
   entry.member.checksum =
       load<std::uint32_t>(bytes, 16) ^ libdeflate_crc32(0, entry.name.data(), entry.name.size());
   bytes = bytes.subspan(kCentralBytes + name + extra + comment);
-  if (entry.name.ends_with('/')) return std::nullopt;
+  if (is_folder(entry)) return entry;
   require_readable(entry, flags, method);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   // The best that deflate can do, by its format: 258 bytes for two bits.
@@ -223,7 +226,8 @@ void find_ends(std::vector<Entry>& entries, std::uint64_t directory) {
 
 }  // namespace
 
-std::vector<Entry> read_directory(const File& file, std::uint32_t number) {
+std::vector<Entry> read_directory(const File& file, std::uint32_t number,
+                                  std::vector<std::string>* folders) {
   try {
     const Place place = find_directory(file);
     const auto directory = read(file, place.before + place.offset, place.bytes);
@@ -233,7 +237,12 @@ std::vector<Entry> read_directory(const File& file, std::uint32_t number) {
     while (!rest.empty()) {
       const std::uint64_t at = place.before + place.offset + directory.size() - rest.size();
       try {
-        if (auto entry = take_entry(rest, place.before)) entries.push_back(std::move(*entry));
+        Entry entry = take_entry(rest, place.before);
+        if (!is_folder(entry)) {
+          entries.push_back(std::move(entry));
+        } else if (folders != nullptr) {
+          folders->push_back(std::move(entry.name));
+        }
       } catch (const Error& error) {
         throw Error(error.kind(), error.happened(), error.remedy(), {.offset = at});
       }

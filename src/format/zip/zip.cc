@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
+#include "format/class_names.hpp"
 
 namespace forebay::zip {
 namespace {
@@ -68,29 +70,11 @@ class ZipCoding final : public MemberCoding {
 
 const ZipCoding kCoding;
 
-/// Members that are no data, for a note.
-struct LeftOut {
-  bool add(const std::string& name) {
-    if (count++ == 0) first = name;
-    return true;
-  }
-  void tell(const char* text, FoundMembers& found) const {
-    if (count > 0) found.note(fmt::format(fmt::runtime(text), count, shown_name(first)));
-  }
-  std::uint64_t count = 0;
-  std::string first;
+/// What archives hold, but for what is hidden.
+struct Members {
+  std::vector<Entry> entries;
+  std::vector<std::string> folders;
 };
-
-/// Any folder on the way, or the file, but for "." and "..".
-bool is_hidden(std::string_view name) {
-  if (name.empty()) return true;
-  while (!name.empty()) {
-    const std::string_view step = name.substr(0, name.find('/'));
-    if (is_no_data(step) && step != "." && step != "..") return true;
-    name.remove_prefix(std::min(name.size(), step.size() + 1));
-  }
-  return false;
-}
 
 /// The folder that all images lie in, with its slash.
 std::string folder_of_images(std::span<const Entry> entries) {
@@ -105,8 +89,9 @@ std::string folder_of_images(std::span<const Entry> entries) {
 }
 
 /// "cat" of "images/cat/more/1.jpg", where `root` is "images/"; empty where it lies in no folder.
-std::string_view class_of(const Entry& entry, std::string_view root) {
-  const std::string_view name = std::string_view(entry.name).substr(root.size());
+std::string_view class_of(std::string_view name, std::string_view root) {
+  if (!name.starts_with(root)) return {};
+  name.remove_prefix(root.size());
   const std::size_t slash = name.find('/');
   return name.substr(0, slash == std::string_view::npos ? 0 : slash);
 }
@@ -116,7 +101,7 @@ bool are_classes(std::span<const Entry> entries, std::string_view root) {
   std::unordered_set<std::string_view> images;
   for (const Entry& entry : entries) {
     if (!is_image_name(entry.name)) continue;
-    if (class_of(entry, root).empty()) return false;
+    if (class_of(entry.name, root).empty()) return false;
     images.insert(std::string_view(entry.name).substr(0, entry.name.rfind('.')));
   }
   return !images.empty() && std::ranges::none_of(entries, [&](const Entry& entry) {
@@ -125,31 +110,60 @@ bool are_classes(std::span<const Entry> entries, std::string_view root) {
   });
 }
 
+/// All folders of classes, those without images too, in the order of their names.
+std::vector<std::string> classes_in(const Members& members, std::string_view root) {
+  std::set<std::string, std::less<>> classes;
+  const auto take = [&](std::string_view name) {
+    const std::string_view one = class_of(name, root);
+    if (!one.empty() && !classes.contains(one)) classes.emplace(one);
+  };
+  for (const Entry& entry : members.entries) take(entry.name);
+  for (const std::string& folder : members.folders) take(folder);
+  return {classes.begin(), classes.end()};
+}
+
+/// `entries` are sorted by name.
+void refuse_twice(std::span<const Entry> entries, const DataFiles& files) {
+  const auto at = std::ranges::adjacent_find(entries, [](const Entry& one, const Entry& other) {
+    return one.name == other.name && one.member.file == other.member.file;
+  });
+  if (at == entries.end()) return;
+  throw Error(ErrorKind::corrupt, fmt::format("'{}' is there twice", shown_name(at->name)),
+              "give each member a name of its own", {.file = files[at->member.file]->path()});
+}
+
 /// In the order of folders of files: by class, folder, and name.
-void take_classes(std::vector<Entry> entries, const std::string& root, FoundMembers& found) {
-  LeftOut others;
+void take_classes(Members members, const std::string& root, const DataFiles& files,
+                  FoundMembers& found) {
+  std::vector<std::string> labels = classes_in(members, root);
+  std::vector<Entry>& entries = members.entries;
+  LeftOutMembers others;
   std::erase_if(entries, [&](const Entry& entry) {
     return !is_image_name(entry.name) && others.add(entry.name);
   });
   const auto place = [&](const Entry& entry) {
     const std::string_view name = entry.name;
-    return std::tuple(class_of(entry, root), name.substr(0, name.rfind('/')), name);
+    return std::tuple(class_of(name, root), name.substr(0, name.rfind('/')), name);
   };
   std::ranges::stable_sort(entries, std::ranges::less(), place);
-  std::vector<std::string> labels;
+  refuse_twice(entries, files);
+  others.tell("{} files that are no images are left out, the first is '{}'", found);
+  std::size_t label = 0;
   for (const Entry& entry : entries) {
-    const std::string_view label = class_of(entry, root);
-    if (labels.empty() || labels.back() != label) labels.emplace_back(label);
+    const std::string_view name = class_of(entry.name, root);
+    const bool begins = found.samples() == 0 || labels[label] != name;
+    if (begins && found.samples() > 0) ++label;
+    for (; labels[label] != name; ++label) found.note(no_samples_note(labels[label]));
     found.begin_sample(std::string_view(entry.name).substr(root.size()));
     found.add("image", entry.member, entry.part);
-    found.add_in_memory("label", std::to_string(labels.size() - 1));
+    found.add_in_memory("label", std::to_string(label));
   }
+  for (++label; label < labels.size(); ++label) found.note(no_samples_note(labels[label]));
   found.set_labels(std::move(labels));
-  others.tell("{} files that are no images are left out, the first is '{}'", found);
 }
 
 /// As in tar archives, but members of a sample may lie anywhere in theirs.
-void take_parts(std::span<const Entry> entries, LeftOut& unnamed, FoundMembers& found) {
+void take_parts(std::span<const Entry> entries, LeftOutMembers& unnamed, FoundMembers& found) {
   struct Named {
     std::size_t sample = 0;
     const Entry* entry = nullptr;
@@ -243,25 +257,27 @@ std::vector<std::byte> read_member(const File& file, const Entry& entry) {
 FoundMembers find_members(const DataFiles& files) {
   FoundMembers found;
   found.set_coding(&kCoding);
-  std::vector<Entry> entries;
+  Members members;
+  std::vector<Entry>& entries = members.entries;
   std::vector<std::size_t> ends{0};
-  LeftOut hidden, links;
+  LeftOutMembers hidden, links;
   for (std::uint32_t f = 0; f < files.size(); ++f) {
-    for (Entry& entry : read_directory(*files[f], f)) {
-      if (is_hidden(entry.name) && hidden.add(entry.name)) continue;
+    for (Entry& entry : read_directory(*files[f], f, &members.folders)) {
+      if (is_hidden_member(entry.name) && hidden.add(entry.name)) continue;
       if (entry.link && links.add(entry.name)) continue;
       entries.push_back(std::move(entry));
     }
     ends.push_back(entries.size());
   }
+  std::erase_if(members.folders, [](const std::string& name) { return is_hidden_member(name); });
   hidden.tell("{} hidden members are left out, the first is '{}'", found);
   links.tell("{} links are left out, the first is '{}'; pack what they lead to (zip without -y)",
              found);
   if (const std::string root = folder_of_images(entries); are_classes(entries, root)) {
-    take_classes(std::move(entries), root, found);
+    take_classes(std::move(members), root, files, found);
     return found;
   }
-  LeftOut unnamed;
+  LeftOutMembers unnamed;
   for (std::size_t f = 0; f < files.size(); ++f) {
     try {
       take_parts(std::span(entries).subspan(ends[f], ends[f + 1] - ends[f]), unnamed, found);
@@ -282,6 +298,7 @@ Format zip_format() {
           .open = [](const FormatRequest& request) -> std::unique_ptr<DataSet> {
             DataFiles files = request.open_files();
             FoundMembers found = find_members(files);
+            found.require_samples(request.text);
             return std::make_unique<MemberSet>(
                 request.text, "zip", std::move(files),
                 std::move(found).choose(request.found.fields, request.text));

@@ -34,9 +34,10 @@ struct Entry {
   bool link = false;  ///< symbolic
 };
 
-/// Every file that the directory lists, in its order. Throws corrupt, unsupported, io, naming file,
-/// member and offset.
-std::vector<Entry> read_directory(const File& file, std::uint32_t number);
+/// Every file that the directory lists, in its order; `folders` gets the names of folders, which
+/// end in a slash. Throws corrupt, unsupported, io, naming file, member and offset.
+std::vector<Entry> read_directory(const File& file, std::uint32_t number,
+                                  std::vector<std::string>* folders = nullptr);
 
 /// The local header that `stored` begins with.
 struct LocalHeader {
