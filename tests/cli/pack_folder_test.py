@@ -79,6 +79,14 @@ class Classes(FolderTest):
         os.rmdir(self.path("plain", "only"))
         self.fail(*self.arguments("--classes", self.path("plain")), naming=["does not name its classes"])
 
+    def test_a_list_of_names_that_is_far_too_long_is_refused(self):
+        self.make("in", ("dog",))
+        self.succeed(*self.arguments())
+        os.truncate(self.path("out", "data.mdb.classes"), (64 << 20) + 1)
+        line = self.fail("verify", self.path("out"), naming=["data.mdb.classes",
+                                                             "the name of one class a line"])
+        self.assertNotIn("provenance", line)
+
     def test_names_are_bytes(self):
         for name in (b"cat\xff", b"line\nend", b"back\\slash"):
             os.makedirs(os.path.join(os.fsencode(self.path("in")), name))
