@@ -169,7 +169,7 @@ void RootReader::Work::watch(const std::shared_ptr<Work>& work, const std::stop_
     const AnswerLimit limit{.each_read = parts.timeout, .path = parts.path, .stop = stop};
     if (with_answers(limit, "fb-read", parts.placement, [work] { return work->run(); })) return;
     work->end_signal_->leave_behind();
-    log(LogLevel::error,
+    log(work->end_signal_->failed() ? LogLevel::info : LogLevel::error,
         "{}: the file system does not answer a read; the thread that waits for it is left behind",
         parts.path);
   } catch (const Error& error) {

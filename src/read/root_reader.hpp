@@ -83,6 +83,8 @@ class EndSignal {
   void leave_behind() { left_behind_ = true; }
   bool left_behind() const { return left_behind_; }
   std::stop_token token() const { return stopping_.get_token(); }
+  /// Whether a rank has failed, and said why.
+  bool failed() const { return board_->failed(); }
   /// Whether to stop waiting: the loader closes, or a rank has failed.
   bool operator()();
 
