@@ -8,7 +8,8 @@
 //                    '\' before one of *?[]{},#&=\ takes it for itself: a\,b.npy
 //   URLs             each file may be one (forebay/storage.hpp); on storage that is no file system
 //                    there are no patterns
-//   FILES#FIELDS     only these fields, in this order: NAME or NEW=NAME, separated by commas
+//   FILES#FIELDS     only these fields, in this order: NAME or NEW=NAME, separated by commas; with
+//                    '\' before marks in names, too
 //   x=FILES&y=FILES  beside each other, each perhaps with '#FIELDS': a sample has the fields of
 //   both
 #pragma once

@@ -605,6 +605,26 @@ class Hdf5Samples(Formats):
         self.check(path + "#*/*/x,*/*/y", [np.stack(pictures["cat"] + pictures["dog"][:22]),
                                            np.concatenate([np.arange(30), np.arange(22)])])
 
+    def test_numbers_may_be_those_of_classes_too(self):
+        path = self.path("n.h5")
+        for classes, count, name, all_there in ((100, 5, "{:04}/{}", True), (40, 5, "p{}/img_{:02}", False),
+                                               (5, 40, "{}/{}", True)):
+            arrays = {name.format(c, i): values((6, 5), "u1", 100 * c + i) for c in range(classes)
+                      for i in range(count) if all_there or c % 3 == 0 or i < 4}
+            with self.new_file("n.h5") as file:
+                for key, array in arrays.items():
+                    file[key] = array
+            with self.subTest(name=name, classes=classes):
+                found = self.choices(path)
+                self.assertIn("#*/*", found)
+                self.assertEqual(len(found), 1 + all_there + (classes == 5), found)
+                self.check(path + "#*/*", [np.stack(list(arrays.values()))])
+        # Other types tell that these are parts of one thing.
+        with self.new_file("n.h5") as file:
+            for c in range(30):
+                file[f"{c}/0"], file[f"{c}/1"] = values((6, 5), "u1", c), c
+        self.check(path, [np.stack([values((6, 5), "u1", c) for c in range(30)]), np.arange(30)])
+
     def test_groups_of_other_types_are_parts_of_samples(self):
         path = self.path("p.h5")
         images, depths = ([values(shape, dtype, i) for i in range(30)]

@@ -52,6 +52,7 @@ class Judge {
   std::string samples_of_all(const Alike& alike) const;
   std::string fields_of_all(const Alike& alike, bool rows) const;
   [[noreturn]] void refuse_alike(const Alike& alike, bool rows) const;
+  void require_no_grid(const NamedSamples& found) const;
   [[noreturn]] void refuse_unclear(const NamedSamples& found, bool same) const;
 
   const LayoutCase& of_;
@@ -139,6 +140,43 @@ void Judge::refuse_alike(const Alike& alike, bool rows) const {
               fmt::format("its data sets {} have the same names in {}: these may be {}",
                           some_of(alike.stored()), some_of(names),
                           alike.splits ? "splits" : "classes, splits, or fields of one sample"),
+              "say which: " + ways, {.file = of_.path});
+}
+
+/// `name` with '*' for each step that has a digit.
+std::string without_numbers(const std::string& name) {
+  std::string text;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string step = name.substr(begin, end - begin);
+    text += (begin > 0 ? "/" : "") +
+            (step.find_first_of("0123456789") == std::string::npos ? step : "*");
+    begin = end + 1;
+  }
+  return text;
+}
+
+/// Groups with numbers, of data sets with numbers, may be samples, or classes of such: 3/017.
+void Judge::require_no_grid(const NamedSamples& found) const {
+  if (found.patterns.size() < 2 || !found.in_groups()) return;
+  const std::string each = without_numbers(of_.names[0]);
+  if (std::ranges::any_of(of_.names,
+                          [&](const auto& name) { return without_numbers(name) != each; })) {
+    return;
+  }
+  Alike alike;
+  for (const std::string& pattern : found.patterns) {
+    alike.twins.push_back({.name = pattern, .path = {}, .members = {{each, pattern}}});
+  }
+  if (!same_kinds(alike)) return;
+  std::string ways = fmt::format("'{}' for a sample each", choice(list_of({&each, 1})));
+  if (found.lacking.empty() && found.others.empty()) {
+    ways += fmt::format(", '{}' for a sample of each group", choice(list_of(found.patterns)));
+  }
+  throw Error(ErrorKind::usage,
+              fmt::format("its data sets are called as '{}' and '{}' are, in groups that may be a "
+                          "sample each, or hold a sample in each data set",
+                          shown_name(of_.names.front()), shown_name(of_.names.back())),
               "say which: " + ways, {.file = of_.path});
 }
 
@@ -234,6 +272,7 @@ Layout Judge::judge() {
         some_of(alike.names()), choice_of(alike.twins[0])));
   }
   if (!suggested) return layout;
+  require_no_grid(*layout.samples);
   if (are_samples(*layout.samples)) {
     layout.notes.push_back(fmt::format(
         "each sample is taken to have data sets of its own: {} ({} samples); name data sets whose "
