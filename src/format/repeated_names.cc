@@ -41,7 +41,7 @@ void for_each_split_word(const std::string& path, std::size_t from, Use&& use) {
     std::size_t end = begin;
     while (end < path.size() && is_letter(path[end])) ++end;
     const std::string word = lower(path.substr(begin, end - begin));
-    if (std::ranges::find(kSplits, word) != kSplits.end()) {
+    if (is_split_name(word)) {
       const bool step = (begin == 0 || path[begin - 1] == '/') && end < path.size() &&
                         path[end] == '/' && path.find('*') > end;
       use(SplitWord{.word = word,
@@ -126,6 +126,10 @@ std::string renamed_list(std::span<const std::string> stored, std::span<const st
 }
 
 }  // namespace
+
+bool is_split_name(const std::string& word) {
+  return std::ranges::find(kSplits, word) != kSplits.end();
+}
 
 std::optional<Stars> stars_of(const std::string& text) {
   const std::size_t begin = text.find('*');

@@ -14,6 +14,7 @@
 #include "forebay/error.hpp"
 #include "format/convention/key_words.hpp"
 #include "format/convention/layout.hpp"
+#include "format/repeated_names.hpp"
 
 namespace forebay::convention {
 namespace {
@@ -41,10 +42,6 @@ constexpr std::array<std::string_view, 63> kPartNames = {"ann",       "annotatio
                                                          "txt",       "video",      "wh",
                                                          "width",     "x",          "y"};
 static_assert(std::ranges::is_sorted(kPartNames));
-
-/// What no part is called.
-constexpr std::array<std::string_view, 9> kSplitNames = {
-    "dev", "eval", "test", "testing", "train", "training", "val", "valid", "validation"};
 
 std::uint64_t number_of(const std::string& digits) {
   std::uint64_t number = 0;
@@ -106,9 +103,7 @@ bool may_be_part(const Words& words) {
   if (words.empty()) return false;
   const auto first = static_cast<unsigned char>(words[0][0]);
   const bool letter = (first >= 'a' && first <= 'z') || first >= 0x80;
-  return letter && std::ranges::none_of(words, [](const std::string& word) {
-           return std::ranges::find(kSplitNames, word) != kSplitNames.end();
-         });
+  return letter && std::ranges::none_of(words, is_split_name);
 }
 
 bool is_usual(const Words& words) {
