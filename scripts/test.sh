@@ -65,7 +65,7 @@ asan() {
 }
 
 # The rooms where threads of one process meet; `make test-full` has all programs that start some.
-threaded=(core storage comm exchange sync read loader data_sets)
+threaded=(core storage comm exchange sync read loader)
 
 build_tsan() {
   prepare tsan

@@ -250,12 +250,14 @@ class Topo final : public Agreement {
   // Following.
   Rest follow() {
     if (change_graph()) return Rest::zero();
+    // Looked at first: what a step has had before its end is then found to be ready.
+    const std::uint64_t ended = intake_.steps_ended();
     while (run_->ready()) {
       auto transfer = run_->issue();
       if (!transfer) break;
       first_ = context_.line.start(std::move(*transfer)) - (run_->issued() - 1);
     }
-    look_for_changes();
+    look_for_changes(ended);
     if (exit_ != nullptr) return Rest::zero();
     const auto look = std::chrono::duration_cast<Rest>(nanoseconds((now_ns() - moved_ns_) / 8));
     return std::clamp<Rest>(look, kShortestLook, kLongestLook);
@@ -270,12 +272,12 @@ class Topo final : public Agreement {
     return true;
   }
 
-  void look_for_changes() {
+  void look_for_changes(std::uint64_t steps_ended) {
     if (intake_.has_strays()) {
       bool only_ends = false;
       const std::string stray = intake_.describe_strays(only_ends);
       leave(fmt::format("'{}' is not part of it", printable_key(stray)), !only_ends);
-    } else if (intake_.steps_ended() > run_->rounds()) {
+    } else if (steps_ended > run_->rounds()) {
       leave(fmt::format("a step has ended without '{}'", printable_key(run_->missing())), true);
     } else if (nothing_moves()) {
       leave(fmt::format("'{}' does not come", printable_key(run_->missing())), true);

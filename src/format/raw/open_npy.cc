@@ -244,16 +244,19 @@ std::vector<FileField> Arrays::read() const {
               "save some with numpy.savez");
 }
 
-/// As numpy.savez writes its first member, whatever the file is called: in the form of large
-/// archives, without a time, and an array by its name.
+/// As numpy.savez writes its first member, whatever the file is called: an array by its name,
+/// without a time, and with sizes of 64 bits beside those of 32 (which versions of Python fill
+/// differently).
 bool begins_as_savez(std::string_view start) {
-  constexpr std::string_view kLarge("PK\3\4\x2d\0", 6), kNoTime("\0\0\x21\0", 4);
+  constexpr std::string_view kMember("PK\3\4"), kNoTime("\0\0\x21\0", 4), kSizes("\1\0\x10\0", 4);
   constexpr std::size_t kTimeAt = 10, kNameBytesAt = 26, kNameAt = 30;
-  if (start.size() <= kNameAt || !start.starts_with(kLarge)) return false;
-  const auto low = static_cast<unsigned char>(start[kNameBytesAt]);
-  const auto high = static_cast<unsigned char>(start[kNameBytesAt + 1]);
-  return start.substr(kTimeAt, kNoTime.size()) == kNoTime &&
-         start.substr(kNameAt, low | high << 8U).ends_with(kArrayEnd);
+  if (start.size() <= kNameAt || !start.starts_with(kMember)) return false;
+  const std::size_t name_bytes = static_cast<unsigned char>(start[kNameBytesAt]) |
+                                 static_cast<unsigned char>(start[kNameBytesAt + 1]) << 8U;
+  const std::string_view behind = start.substr(kNameAt);
+  return start.substr(kTimeAt, kNoTime.size()) == kNoTime && name_bytes < behind.size() &&
+         behind.substr(0, name_bytes).ends_with(kArrayEnd) &&
+         behind.substr(name_bytes).starts_with(kSizes);
 }
 
 bool is_npz(const File& file) {
