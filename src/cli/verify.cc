@@ -109,6 +109,11 @@ class Verification {
   void look_at_label(std::uint64_t sample, const std::string& key);
   void check_labels();
   std::vector<std::string> notes() const;
+  /// One more; whether it is among those that are shown.
+  bool count_fault() {
+    ++fault_count_;
+    return faults_.size() < max_faults_;
+  }
   void note(std::uint64_t sample, const Error& error);
   std::string checked() const;
 
@@ -165,10 +170,7 @@ void Verification::check_pages(Progress& progress) {
 
 void Verification::check_files() {
   data_->check_files([&](const Error& error) {
-    ++fault_count_;
-    if (faults_.size() < max_faults_) {
-      faults_.push_back({Json{{"text", error.what()}}, error.what()});
-    }
+    if (count_fault()) faults_.push_back({Json{{"text", error.what()}}, error.what()});
   });
 }
 
@@ -237,16 +239,13 @@ void Verification::look_at_label(std::uint64_t sample, const std::string& key) {
 
 /// A name for each is what a list of classes is for.
 void Verification::check_labels() {
-  if (unnamed_ == 0) return;
-  ++fault_count_;
+  if (unnamed_ == 0 || !count_fault()) return;
   const std::string text = fmt::format(
       "{}: {} samples have labels that none of its {} classes has, the first is {}; write the name "
       "of each class, one a line, into {}",
       dataset_.path, human_count(unnamed_), facts().labels.size(), first_unnamed_,
       class_names_path(data_->files().front()->path()));
-  if (faults_.size() < max_faults_) {
-    faults_.push_back({pages_ && !on_pages() ? Json(text) : Json{{"text", text}}, text});
-  }
+  faults_.push_back({pages_ && !on_pages() ? Json(text) : Json{{"text", text}}, text});
 }
 
 std::vector<std::string> Verification::notes() const {
@@ -262,8 +261,7 @@ std::vector<std::string> Verification::notes() const {
 }
 
 void Verification::note(std::uint64_t sample, const Error& error) {
-  ++fault_count_;
-  if (faults_.size() >= max_faults_) return;
+  if (!count_fault()) return;
   const std::string text = error.within({.file = dataset_.path, .sample = sample}).what();
   faults_.push_back({pages_ ? Json(text) : Json{{"sample", sample}, {"text", text}}, text});
 }

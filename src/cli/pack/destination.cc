@@ -30,12 +30,11 @@ namespace fs = std::filesystem;
 
 using Json = nlohmann::json;
 
-constexpr const char* kPlanFile = kPackPlan;
 constexpr const char* kFilesFile = "forebay-pack.files";
 // Everything that a directory made by this program may hold; only such directories are removed.
 constexpr std::array<std::string_view, 8> kOwnFiles{
     "data.mdb", "lock.mdb", "data.mdb.forebay",      "data.mdb.classes",
-    kPlanFile,  kFilesFile, "forebay-pack.json.new", "forebay-pack.files.new"};
+    kPackPlan,  kFilesFile, "forebay-pack.json.new", "forebay-pack.files.new"};
 
 [[noreturn]] void throw_at(const std::string& path, ErrorKind kind, const std::string& happened,
                            const std::string& remedy) {
@@ -195,7 +194,7 @@ void Destination::lock_partial() {
     check_destination();
   }
   // Earlier versions lock this instead.
-  const int plan = open((fs::path(partial_) / kPlanFile).c_str(), O_RDONLY | O_CLOEXEC);
+  const int plan = open((fs::path(partial_) / kPackPlan).c_str(), O_RDONLY | O_CLOEXEC);
   if (plan < 0) return;
   lock_alone(plan);
   close(plan);
@@ -208,7 +207,7 @@ void Destination::lock_alone(int fd) const {
 }
 
 void Destination::prepare_partial(bool resume, bool force) {
-  if (resume && fs::exists(fs::path(partial_) / kPlanFile)) return check_plan();
+  if (resume && fs::exists(fs::path(partial_) / kPackPlan)) return check_plan();
   // Killed before anything was packed: nothing to resume, nothing to lose.
   if (!force && fs::exists(fs::path(partial_) / "data.mdb")) {
     throw_at(partial_, ErrorKind::usage, "an interrupted packing is in the way",
@@ -219,7 +218,7 @@ void Destination::prepare_partial(bool resume, bool force) {
 }
 
 void Destination::check_plan() const {
-  const std::string file = (fs::path(partial_) / kPlanFile).string();
+  const std::string file = (fs::path(partial_) / kPackPlan).string();
   const Json json = read_json(file);
   const bool readable = json.is_object() && json.contains("plan") && json["plan"].is_string();
   // As it was written, whatever its bytes were.
@@ -230,7 +229,7 @@ void Destination::check_plan() const {
 }
 
 void Destination::write_plan() const {
-  write_json(fs::path(partial_) / kPlanFile, {{"plan", plan_}});
+  write_json(fs::path(partial_) / kPackPlan, {{"plan", plan_}});
   sync_path(partial_);
 }
 
@@ -273,7 +272,7 @@ void Destination::complete() {
     if (force_ && fs::exists(path_)) remove_own_directory(path_);
     sync_path(partial_);
     fs::rename(partial_, path_);
-    for (const char* file : {kPlanFile, kFilesFile}) fs::remove(fs::path(path_) / file);
+    for (const char* file : {kPackPlan, kFilesFile}) fs::remove(fs::path(path_) / file);
     sync_path(path_);
     sync_path(fs::path(path_).parent_path().string());
   } catch (const fs::filesystem_error& error) {

@@ -10,16 +10,6 @@
 namespace forebay::convention::no_samples {
 namespace {
 
-using test::numbered;
-using test::OracleRecord;
-using test::TemporaryFolder;
-using test::write_records;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
-
 /// 40 keys of one kind.
 using KindOfKeys = std::pair<std::string, std::function<std::string(unsigned)>>;
 

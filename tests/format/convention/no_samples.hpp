@@ -15,6 +15,16 @@
 
 namespace forebay::convention::no_samples {
 
+using test::numbered;
+using test::OracleRecord;
+using test::TemporaryFolder;
+using test::write_records;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
 struct Choice {
   std::string leave_out = {};
   std::string keep = {};

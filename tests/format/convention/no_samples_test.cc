@@ -13,16 +13,6 @@ namespace forebay::convention::no_samples {
 namespace {
 
 using namespace std::string_literals;
-using test::numbered;
-using test::OracleRecord;
-using test::TemporaryFolder;
-using test::write_records;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
-
 TEST(NoSamples, WhatProgramsKeepBesideNumbersIsLeftOut) {
   TemporaryFolder folder;
   for (const int count : {1, 3, 10, 700}) {
