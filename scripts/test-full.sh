@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long tests: `make test-full`. Everything on both MPI flavours, what needs no launcher under the
 # sanitizers, twenty times the random cases, ten minutes of each fuzz target, and twenty of the soak
-# (tests/chaos). Takes hours on 2 cores.
+# (tests/chaos). Takes hours on 2 cores. `scripts/test-full.sh [STAGE...]` runs some of its stages.
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/stages.sh
@@ -70,14 +70,15 @@ chaos() {
     tests/chaos/chaos.py --minutes "${FOREBAY_CHAOS_MINUTES:-20}"
 }
 
-stage release release
-stage python python_package
-stage chaos chaos
-stage python-mpich python_mpich
-stage python-tf python_tensorflow
-stage release-mpich mpich
-stage asan asan
-stage python-asan python_asan
-stage tsan tsan
-stage fuzz fuzz
+# In this order: `chaos` wants what `python` has made.
+if [ $# -eq 0 ]; then
+  set -- release python chaos python-mpich python-tf release-mpich asan python-asan tsan fuzz
+fi
+declare -A stages=([release]=release [python]=python_package [chaos]=chaos [python-mpich]=python_mpich
+                   [python-tf]=python_tensorflow [release-mpich]=mpich [asan]=asan
+                   [python-asan]=python_asan [tsan]=tsan [fuzz]=fuzz)
+for name; do
+  [ -n "${stages[$name]:-}" ] || { echo "there is no stage $name, but ${!stages[*]}" >&2; exit 2; }
+done
+for name; do stage "$name" "${stages[$name]}"; done
 finish
