@@ -72,37 +72,34 @@ class _Process:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.session: Any = None
         self.open: list[weakref.ref[Any]] = []  # in the order of opening, which ranks share
         self.failed = False
         self.told = False
 
-    def world(self) -> Any:
-        if self.session is None:
-            self.session = _core.MpiSession()
-        return self.session.world()
-
     def is_others(self, error: BaseException) -> bool:
         """Whether another rank has failed, and tells itself how."""
-        if self.session is None or not isinstance(error, Error) or error.rank is None:
+        mpi = _core.begun_mpi()
+        if mpi is None or not isinstance(error, Error) or error.rank is None:
             return False
-        return bool(error.rank != self.session.world().rank)
+        return error.rank != mpi.world.rank
 
     def end(self) -> None:
         if os.getpid() != self.pid:
             return
         _core.process_ends()
         things = [thing for thing in (each() for each in self.open) if thing is not None]
-        session, self.session = self.session, None
-        if session is not None and session.is_ours() and session.world().size > 1:
+        mpi = _core.begun_mpi()
+        if mpi is not None and mpi.is_ours and mpi.world.size > 1:
             # With which code the process ends is not known here, and makes all the difference.
             for thing in things:
                 thing._leave_to_exit()
-            session.end_at_exit()
+            _core.end_at_exit()
             return
         for thing in things:
             with suppress(Error):  # told by the call that has failed, or by the rank that has
                 thing._end_with_process(self.failed)
+        del mpi
+        _core.end_mpi()
 
 
 _process = _Process()
@@ -231,7 +228,7 @@ def _named(name: str) -> Ranks:
     if name == "single":
         return Ranks(0, 1, "single", _core.self_communicator())
     if name == "mpi":
-        world = _process.world()
+        world = _core.begin_mpi().world
         return Ranks(world.rank, world.size, "mpi", world)
     if name == "env":
         found = _from_environment()

@@ -40,11 +40,14 @@ void add_communicators(nb::module_& module) {
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def("barrier", &Communicator::barrier, nb::call_guard<Unlocked>());
-  nb::class_<ProcessMpi>(module, "MpiSession")
-      .def(nb::init<>(), nb::call_guard<Unlocked>())
-      .def("is_ours", &ProcessMpi::is_ours)
-      .def("end_at_exit", &end_at_exit)
-      .def("world", [](const ProcessMpi& mpi) { return mpi.session->world(); });
+  nb::class_<ProcessMpi>(module, "ProcessMpi")
+      .def_prop_ro("is_ours", &ProcessMpi::is_ours)
+      .def_prop_ro("world", [](const ProcessMpi& mpi) { return mpi.session->world(); });
+  module.def("begin_mpi", &begin_mpi, nb::rv_policy::reference, nb::call_guard<Unlocked>());
+  module.def("begun_mpi", &begun_mpi, nb::rv_policy::reference,
+             nb::sig("def begun_mpi() -> ProcessMpi | None"));
+  module.def("end_at_exit", &end_at_exit);
+  module.def("end_mpi", &end_mpi);
   module.def("self_communicator", &self_communicator);
   module.def("adopt_communicator", &adopt, nb::arg("address"));
   module.def("fail_together", &fail_together, nb::arg("comm"), nb::arg("error"));

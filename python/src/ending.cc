@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -30,7 +31,8 @@ constexpr std::chrono::milliseconds kLongestEnd{1500};
 
 struct Ending {
   pid_t process = 0;
-  ProcessMpi* mpi = nullptr;
+  std::mutex beginning;
+  std::unique_ptr<ProcessMpi> mpi;
   std::vector<OpenThing> things;
   std::atomic<bool> raised = false;   ///< Python's code has been told of a failure
   std::atomic<int> failed_rank = -1;  ///< the rank that the last of them was of
@@ -163,11 +165,20 @@ void wait_for_ends() {
   ending().behind.clear();                     // the end of such a future waits
 }
 
-void end_at_exit(ProcessMpi& mpi) {
+ProcessMpi& begin_mpi() {
+  const std::lock_guard lock(ending().beginning);
+  if (!ending().mpi) ending().mpi = std::make_unique<ProcessMpi>();
+  return *ending().mpi;
+}
+
+ProcessMpi* begun_mpi() { return ending().mpi.get(); }
+
+void end_at_exit() {
   ending().process = getpid();
-  ending().mpi = new ProcessMpi(std::move(mpi));
   on_exit(at_exit, nullptr);
 }
+
+void end_mpi() { ending().mpi.reset(); }
 
 void note_raised(const Error& error) {
   ending().raised = true;

@@ -24,7 +24,7 @@
 
 namespace forebay::python {
 
-/// MPI, where it was started for this process.
+/// MPI, where it was begun for this process.
 struct ProcessMpi {
   /// Collective.
   ProcessMpi();
@@ -49,8 +49,16 @@ void leave_to_exit(OpenThing thing);
 void end_behind(std::function<void()> end);
 /// Waits for all that end_behind() has begun.
 void wait_for_ends();
-/// Takes what the session has.
-void end_at_exit(ProcessMpi& mpi);
+
+/// MPI of this process, begun by the first call, which is collective. No object of Python's owns
+/// it: an interrupt may come between any two of its steps, and MPI must not end by one.
+ProcessMpi& begin_mpi();
+/// Null where it was not begun.
+ProcessMpi* begun_mpi();
+/// Leaves its end to exit().
+void end_at_exit();
+/// Ends it, if it was begun.
+void end_mpi();
 
 /// An error that Python's code is told: it is not reported again, and may be another rank's.
 void note_raised(const Error& error);

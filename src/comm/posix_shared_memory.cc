@@ -198,18 +198,20 @@ void describe(const Descriptor& descriptor, const std::string& directory, Ticket
   ticket.inode = status.st_ino;
 }
 
-/// `error`: why not, if the system says.
+/// `error`: why not.
 Descriptor attach(const Ticket& ticket, int& error) {
   const std::string path = ticket.named != 0
                                ? std::string(ticket.path.data())
                                : fmt::format("/proc/{}/fd/{}", ticket.pid, ticket.descriptor);
   Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!descriptor.valid()) error = errno;
+  error = descriptor.valid() ? EACCES : errno;
   struct stat status {};
   // Another process namespace may have a process of that number with another file: compare.
   const bool same = descriptor.valid() && fstat(descriptor.get(), &status) == 0 &&
                     status.st_dev == ticket.device && status.st_ino == ticket.inode;
-  return same ? std::move(descriptor) : Descriptor();
+  if (!same) return Descriptor();
+  error = 0;
+  return descriptor;
 }
 
 /// Removes the name that a ticket gives, if any, whichever way its scope ends.
@@ -225,11 +227,13 @@ class NameRemover : private NonCopyable {
 };
 
 /// One way of creating and attaching; an invalid descriptor on every rank when it did not work.
+/// `error`: why not, on ranks where it was that one.
 Descriptor create_and_attach(Communicator& comm, std::size_t bytes, const std::string& directory,
                              bool named, int& error) {
   Descriptor descriptor;
   Ticket created;
   const NameRemover remover(created);
+  error = 0;
   collectively(comm, [&] {
     if (comm.rank() != 0) return;
     descriptor = named ? create_named(directory, created) : create_unnamed(directory);
@@ -260,12 +264,13 @@ std::uint64_t free_shared_memory(const std::string& directory) {
 
 std::unique_ptr<SharedMemory> share_posix(Communicator& comm, std::size_t bytes,
                                           const std::string& directory) {
-  int error = EACCES;
+  int error = 0;
   Descriptor descriptor = create_and_attach(comm, bytes, directory, false, error);
   if (!descriptor.valid()) descriptor = create_and_attach(comm, bytes, directory, true, error);
   std::unique_ptr<SharedMemory> memory;
   collectively(comm, [&] {
-    if (!descriptor.valid()) fail("attaching", directory, error);
+    if (error != 0) fail("attaching", directory, error);
+    if (!descriptor.valid()) return;  // the rank that it failed on says why
     memory = std::make_unique<PosixSharedMemory>(std::move(descriptor), bytes, directory);
   });
   return memory;

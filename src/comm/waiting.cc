@@ -23,7 +23,6 @@ constexpr milliseconds kInterruptEvery{20};
 Waiting::Waiting(const WaitPolicy& policy, std::string what)
     : policy_(policy),
       what_(std::move(what)),
-      deadline_(steady_clock::now() + policy.timeout),
       next_interrupt_(steady_clock::now() + kInterruptEvery) {}
 
 void Waiting::step() {
@@ -43,7 +42,8 @@ void Waiting::check() {
     policy_.interrupt();
     next_interrupt_ = now + kInterruptEvery;
   }
-  if (now < deadline_) return;
+  waited_.step(now);
+  if (waited_.total() < policy_.timeout) return;
   throw Error(ErrorKind::communication, fmt::format("waited {} for {}", policy_.timeout, what_),
               "look for a rank that hangs, or raise --timeout");
 }

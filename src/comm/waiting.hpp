@@ -35,7 +35,7 @@ class Waiting {
  private:
   const WaitPolicy& policy_;
   std::string what_;
-  std::chrono::steady_clock::time_point deadline_;
+  WaitedTime waited_;
   std::chrono::steady_clock::time_point next_interrupt_;
   int steps_ = 0;
 };

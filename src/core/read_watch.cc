@@ -19,8 +19,6 @@
 namespace forebay {
 namespace {
 
-/// One that is longer was no look at all: the process was stopped.
-constexpr std::chrono::seconds kLongestStep{1};
 constexpr int kNone = -1;
 
 /// A system call that waits for storage: which of its arguments say for what.
@@ -171,8 +169,7 @@ ReadWatch::Member::~Member() {
 }
 
 std::optional<UnansweredRead> ReadWatch::look(std::chrono::milliseconds limit) {
-  const auto now = Clock::now();
-  const auto step = std::min<Clock::duration>(now - std::exchange(last_look_, now), kLongestStep);
+  const auto step = looks_.step();
   const std::lock_guard lock(mutex_);
   for (Thread& thread : threads_) {
     const std::string call = call_of(thread.id);

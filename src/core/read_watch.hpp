@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 
+#include "core/clock.hpp"
 #include "core/non_copyable.hpp"
 
 namespace forebay {
@@ -69,7 +70,7 @@ class ReadWatch : private NonCopyable {
 
   std::mutex mutex_;
   std::list<Thread> threads_;
-  Clock::time_point last_look_ = Clock::now();
+  WaitedTime looks_;
 };
 
 namespace detail {

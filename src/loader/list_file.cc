@@ -95,7 +95,6 @@ std::vector<std::uint64_t> read_list_file(const std::string& path,
     InputBytes bytes(path, timeout);
     std::istream file(&bytes);
     *ids = read_list(file, path);
-    return true;
   });
   return std::move(*ids);
 }

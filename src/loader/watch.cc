@@ -51,11 +51,12 @@ void Watch::ask_interrupt() const {
 Interval Watch::wait(const std::function<bool(std::chrono::milliseconds)>& done,
                      std::chrono::milliseconds patience, const std::function<Error()>& late) const {
   const std::int64_t begin = now_ns();
-  const std::int64_t deadline = begin + std::chrono::nanoseconds(patience).count();
+  WaitedTime waited;
   while (!done(kSlice)) {
     check();
     ask_interrupt();
-    if (now_ns() >= deadline) throw late();
+    waited.step();
+    if (waited.total() >= patience) throw late();
   }
   return {.begin_ns = begin, .end_ns = now_ns()};
 }

@@ -177,10 +177,7 @@ int run_program(CLI::App& app, int argc, char** argv) {
 void run_with_answers(const std::string& path, std::chrono::milliseconds timeout,
                       const std::function<void()>& body) {
   try {
-    with_answers({.each_read = timeout, .path = path}, "forebay", {}, [&body] {
-      body();
-      return true;
-    });
+    with_answers({.each_read = timeout, .path = path}, "forebay", {}, body);
   } catch (const Error& error) {
     if (!left_threads_behind()) throw;
     print_error(error.what());

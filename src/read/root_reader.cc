@@ -75,8 +75,8 @@ class RootReader::Work : private NonCopyable {
     static_cast<void>(new (std::nothrow) RootReaderParts(std::move(parts_)));
   }
 
-  /// Of the thread that reads. Whether it may be waited for.
-  bool run() {
+  /// Of the thread that reads.
+  void run() {
     const Where here = place();
     try {
       if (!read_windows()) leave();
@@ -87,9 +87,7 @@ class RootReader::Work : private NonCopyable {
           as_error(error, "reading a window", "--stage-bytes, --batch or --depth").within(here));
     }
     // Reads without an answer may still write into the stage: it stays for as long as we live.
-    const bool abandoned = parts_.reader->abandoned();
-    if (abandoned) new std::shared_ptr<Stage>(parts_.stage);
-    return !abandoned;
+    if (parts_.reader->abandoned()) new std::shared_ptr<Stage>(parts_.stage);
   }
 
   /// Of the thread that looks on: runs `work` in one that reads.
@@ -167,7 +165,7 @@ void RootReader::Work::watch(const std::shared_ptr<Work>& work, const std::stop_
   const ReadWatch::Member watched_by_nobody_else(nullptr);
   try {
     const AnswerLimit limit{.each_read = parts.timeout, .path = parts.path, .stop = stop};
-    if (with_answers(limit, "fb-read", parts.placement, [work] { return work->run(); })) return;
+    if (with_answers(limit, "fb-read", parts.placement, [work] { work->run(); })) return;
     work->end_signal_->leave_behind();
     log(work->end_signal_->failed() ? LogLevel::info : LogLevel::error,
         "{}: the file system does not answer a read; the thread that waits for it is left behind",

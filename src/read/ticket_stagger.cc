@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"
 
@@ -78,7 +79,7 @@ bool TicketStagger::acquire(std::uint64_t, const GiveUp& give_up) {
 }
 
 bool TicketStagger::wait_for(std::uint64_t ticket, const GiveUp& give_up) {
-  const auto deadline = steady_clock::now() + options_.limit;
+  WaitedTime waited;
   const auto group = static_cast<std::uint64_t>(options_.group);
   Pace pace;
   for (;;) {
@@ -87,7 +88,8 @@ bool TicketStagger::wait_for(std::uint64_t ticket, const GiveUp& give_up) {
     if (give_up && give_up()) break;
     if (!finished) return free_ = true;
     if (ticket < *finished + group) return true;
-    if (steady_clock::now() >= deadline) {
+    waited.step();
+    if (waited.total() >= options_.limit) {
       finished_->add(1);
       throw Error(
           ErrorKind::communication,

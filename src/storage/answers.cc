@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/read_watch.hpp"
+#include "storage/bulk_reader.hpp"
 #include "storage/fault_guard.hpp"
 #include "storage/file_error.hpp"
 
@@ -38,23 +39,24 @@ struct Progress {
   std::exception_ptr failure;
 };
 
-HelperThread start(const std::string& name, const Placement& placement, AnsweredStep step,
+HelperThread start(const std::string& name, const Placement& placement, std::function<void()> step,
                    const std::shared_ptr<Progress>& progress) {
   // Threads have the watch of their maker: here, that of the work.
   const ReadWatch::Member member(progress->watch);
   return {name, placement, [step = std::move(step), progress](const std::stop_token&) {
             try {
-              progress->may_be_joined = step();
+              step();
             } catch (...) {
               progress->failure = std::current_exception();
             }
+            progress->may_be_joined = !left_requests_here();
           }};
 }
 
 }  // namespace
 
 bool with_answers(const AnswerLimit& limit, const std::string& name, const Placement& placement,
-                  AnsweredStep step) {
+                  std::function<void()> step) {
   if (limit.each_read.count() == 0 || ReadWatch::of_this_thread()) {
     step();
     return true;

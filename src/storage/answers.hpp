@@ -26,17 +26,13 @@ struct AnswerLimit {
   std::stop_token stop = {};
 };
 
-/// Whether it is done with, and its thread may be waited for. (One that has left requests of
-/// io_uring behind is held back by the kernel when it ends.)
-using AnsweredStep = std::function<bool()>;
-
 /// Calls `step` in a thread named `name`, unless somebody watches the calling thread already, and
 /// returns when it has returned. Throws what it throws; io, naming file and offset, when a read of
 /// its thread, or of one that this has made, has had no answer for the limit. False after a stop
 /// that a read did not heed. In these two cases the thread goes on alone: so `step` owns all it
 /// uses.
 bool with_answers(const AnswerLimit& limit, const std::string& name, const Placement& placement,
-                  AnsweredStep step);
+                  std::function<void()> step);
 
 /// Whether any thread of this process was left behind. Then it ends without its destructors: what
 /// they would wait for may never come.

@@ -23,6 +23,8 @@ std::unique_ptr<BulkReader> make_pread_reader(std::shared_ptr<const File> file,
 
 namespace {
 
+thread_local bool left_requests = false;
+
 // Bulk reads as copies out of File::map(), one after another.
 //
 // The guard of the mapping turns a page that the device cannot supply into zeros and a record of
@@ -122,6 +124,9 @@ EngineChoice choose_engine(const File& file, bool scattered, const UringProbe& p
 EngineChoice choose_engine(const File& file, bool scattered) {
   return choose_engine(file, scattered, probe_uring);
 }
+
+bool left_requests_here() noexcept { return left_requests; }
+void note_left_requests() noexcept { left_requests = true; }
 
 std::unique_ptr<BulkReader> make_bulk_reader(std::shared_ptr<const File> file, Engine engine,
                                              const BulkOptions& options) {

@@ -93,6 +93,12 @@ class BulkReader : private NonCopyable {
   virtual std::string describe() const = 0;
 };
 
+/// Whether a reader of this thread was ever abandoned(). The kernel makes such a thread wait for
+/// its requests of io_uring when it ends.
+bool left_requests_here() noexcept;
+/// For readers that give up.
+void note_left_requests() noexcept;
+
 /// The reader of `engine` for `file`, which it keeps open. Local; starts threads or makes a ring,
 /// so keep it for many reads. Throws unsupported when the engine cannot read this file or does not
 /// exist here.

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/placement.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/file_error.hpp"
@@ -24,6 +25,9 @@
 
 namespace forebay {
 namespace {
+
+// A wait looks this often how long it has been.
+constexpr std::chrono::milliseconds kSlice{100};
 
 // The threads behind the pread engine, and what they share with the one that waits for them.
 //
@@ -57,8 +61,6 @@ class ReadCrew {
   BulkCounters counters() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void finish(const ReadPiece& piece, std::exception_ptr error);
 
   const std::shared_ptr<const File> file_;
@@ -73,7 +75,7 @@ class ReadCrew {
   std::size_t unfinished_ = 0;          // requests
   std::vector<std::size_t> finished_;   // requests that the caller has not heard of
   std::vector<ReadPiece> in_flight_;
-  Clock::time_point last_answer_;       // or begin()
+  WaitedTime waited_;                   // since the last answer, or begin()
   std::chrono::milliseconds patience_;  // of end()
   std::exception_ptr error_;            // of failed_
   ReadPiece failed_;                    // the first of them that failed
@@ -116,7 +118,7 @@ void ReadCrew::begin(std::span<const ReadRequest> requests, std::uint64_t piece_
   unfinished_ = requests.size() - finished_.size();
   pieces_ = RequestSplitter(requests, piece_bytes);
   patience_ = options_.timeout;
-  last_answer_ = Clock::now();
+  waited_ = WaitedTime();
   work_.notify_all();
 }
 
@@ -132,9 +134,9 @@ std::vector<std::size_t> ReadCrew::next_finished() {
       continue;
     }
     // Any answer, not only the one that completes a request, shows that the file system lives.
-    const auto deadline = last_answer_ + options_.timeout;
-    if (answers_.wait_until(lock, options_.stop, deadline, news)) continue;
-    if (last_answer_ + options_.timeout <= Clock::now() && !options_.stop.stop_requested()) {
+    if (answers_.wait_for(lock, options_.stop, kSlice, news)) continue;
+    waited_.step();
+    if (waited_.total() >= options_.timeout && !options_.stop.stop_requested()) {
       patience_ = std::min(patience_, kCancelGrace);
       const FilePlace place = resolve(file_, in_flight_.empty() ? 0 : in_flight_.front().offset);
       throw no_answer_error(place.file->path(), place.offset, options_.timeout);
@@ -169,7 +171,7 @@ void ReadCrew::finish(const ReadPiece& piece, std::exception_ptr error) {
   in_flight_.erase(std::ranges::find_if(in_flight_, [&](const ReadPiece& other) {
     return other.request == piece.request && other.offset == piece.offset;
   }));
-  last_answer_ = Clock::now();
+  waited_ = WaitedTime();
   ++counters_.requests;
   if (error) {
     pieces_ = {};
@@ -282,7 +284,9 @@ std::vector<std::size_t> PreadBulkReader::next_finished() {
 
 void PreadBulkReader::cancel() noexcept {
   const bool reading = !std::exchange(started_, {}).empty();
-  if (reading && crew_ && !crew_->end()) abandoned_ = true;
+  if (!reading || !crew_ || crew_->end()) return;
+  abandoned_ = true;
+  note_left_requests();
 }
 
 void PreadBulkReader::read_here(const Done& done) {

@@ -158,10 +158,7 @@ void ask_storage(const std::string& path, std::chrono::milliseconds timeout, con
                  std::function<void()> step) {
   const std::string scheme = hanging_scheme(path);
   if (scheme.empty()) {
-    with_answers({.each_read = timeout, .path = path}, "fb-open", {}, [step = std::move(step)] {
-      step();
-      return true;
-    });
+    with_answers({.each_read = timeout, .path = path}, "fb-open", {}, std::move(step));
     return;
   }
   if (returns_within(timeout, "fb-open", std::move(step))) return;

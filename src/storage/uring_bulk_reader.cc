@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/request_splitter.hpp"
@@ -43,7 +44,7 @@ constexpr std::uint64_t kDefaultPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkerBytes = std::uint64_t{128} << 10;
 
 constexpr std::uint64_t kCancellation = std::uint64_t{1} << 63;
-// A wait looks at the stop token this often.
+// A wait looks this often at the stop token, and how long it has been.
 constexpr std::chrono::milliseconds kSlice{100};
 constexpr std::chrono::milliseconds kLongNap{3'600'000};
 constexpr int kMaxRepeats = 1000;
@@ -153,7 +154,9 @@ void UringBulkReader::advance() {
 }
 
 void UringBulkReader::cancel() noexcept {
-  if (!abandoned_ && !cancel_all()) abandoned_ = true;
+  if (abandoned_ || cancel_all()) return;
+  abandoned_ = true;
+  note_left_requests();
 }
 
 void UringBulkReader::begin(std::span<const ReadRequest> requests) {
@@ -295,17 +298,18 @@ bool UringBulkReader::cancel_all() noexcept {
 // Sleeps until the kernel has answered; nothing after the timeout or a stop.
 std::optional<RingAnswer> UringBulkReader::next_answer(bool stop_ends_it) {
   using Milliseconds = std::chrono::milliseconds;
-  const auto begin = std::chrono::steady_clock::now();
+  WaitedTime looks;
   while (true) {
     if (const auto answer = ring_->take()) return answer;
-    const auto waited =
-        std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
+    looks.step();
+    const auto waited = std::chrono::duration_cast<Milliseconds>(looks.total());
     const bool stopped = options_.stop.stop_requested();
     if (stopped && (stop_ends_it || waited >= kStopGrace)) return std::nullopt;
     const Milliseconds timeout = patience_;
     if (timeout.count() > 0 && waited >= timeout) return std::nullopt;
-    Milliseconds nap = options_.stop.stop_possible() ? kSlice : kLongNap;
-    if (timeout.count() > 0) nap = std::min(nap, timeout - waited);
+    const bool forever = timeout.count() == 0;
+    Milliseconds nap = forever && !options_.stop.stop_possible() ? kLongNap : kSlice;
+    if (!forever) nap = std::min(nap, timeout - waited);
     ring_->wait(nap);
   }
 }

@@ -17,6 +17,22 @@ TEST(Clock, GoesForward) {
   EXPECT_NEAR(now_seconds(), static_cast<double>(now_ns()) * 1e-9, 1.0);
 }
 
+TEST(WaitedTime, AddsUpWhatLiesBetweenLooks) {
+  const auto begin = WaitedTime::Clock::now();
+  WaitedTime waited(begin);
+  EXPECT_EQ(waited.step(begin + milliseconds(300)), milliseconds(300));
+  EXPECT_EQ(waited.step(begin + milliseconds(1200)), milliseconds(900));
+  EXPECT_EQ(waited.total(), milliseconds(1200));
+}
+
+TEST(WaitedTime, CountsTheTimeInWhichTheProcessWasStoppedAsASecond) {
+  const auto begin = WaitedTime::Clock::now();
+  WaitedTime waited(begin);
+  EXPECT_EQ(waited.step(begin + std::chrono::hours(2)), milliseconds(1000));
+  EXPECT_EQ(waited.step(begin + std::chrono::hours(2) + milliseconds(10)), milliseconds(10));
+  EXPECT_EQ(waited.total(), milliseconds(1010));
+}
+
 TEST(Stopwatch, AddsUpOverScopes) {
   double total = 0;
   for (int i = 0; i < 3; ++i) {

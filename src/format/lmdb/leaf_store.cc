@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "format/lmdb/leaf_index.hpp"
 
 namespace forebay::lmdb {
@@ -253,11 +254,12 @@ void LeafStore::write_segment(std::size_t segment) {
 }
 
 void LeafStore::wait_ready(std::size_t segment) const {
-  const auto deadline = std::chrono::steady_clock::now() + memory_.patience;
+  WaitedTime waited;
   const std::atomic_ref state(states_[segment]);
   for (auto pause = 20us; state.load(std::memory_order_acquire) == kBusy;
        pause = std::min(2 * pause, std::chrono::microseconds(1ms))) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    waited.step();
+    if (waited.total() > memory_.patience) {
       throw Error(ErrorKind::communication,
                   fmt::format("another process of this node has been filling part {} of the index "
                               "for {} ms",

@@ -255,11 +255,12 @@ class ParameterServer::Implementation : private NonCopyable {
 
   void wait(std::uint64_t version, bool last) {
     const Stopwatch watch(counting_.wait_seconds);
-    const auto deadline = std::chrono::steady_clock::now() + options_.patience;
+    WaitedTime waited;
     while (!(last ? newest_->wait_for_last(kInterrupts, clock_)
                   : newest_->wait_for(version, kInterrupts))) {
       if (options_.interrupt) options_.interrupt();
-      if (std::chrono::steady_clock::now() < deadline) continue;
+      waited.step();
+      if (waited.total() < options_.patience) continue;
       const auto seconds = std::chrono::duration<double>(options_.patience).count();
       throw Error(
           ErrorKind::communication,
