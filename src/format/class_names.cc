@@ -21,6 +21,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 constexpr const char* kOneALine =
     "write the name of one class a line, the first is that of number 0";
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::pair<char, char> kEscapes[] = {{'\n', 'n'}, {'\r', 'r'}, {'\\', '\\'}};
 
 std::string unescaped(std::string_view line) {
@@ -78,11 +79,11 @@ std::string class_names_text(std::span<const std::string> names) {
     }
     text += '\n';
   }
-  return text;
+  // One in front is not taken for a part of the first name.
+  return text.starts_with(kByteOrderMark) ? std::string(kByteOrderMark) + text : text;
 }
 
 ClassNames parse_class_names(std::string_view text, const std::string& path) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   ClassNames names;
