@@ -88,6 +88,24 @@ except KeyboardInterrupt:
     assert time.monotonic() - begin < 40
 
 
+def test_ctrl_c_while_mpi_begins_ends_all_ranks(numbers, script):
+    """Rank 0 waits in MPI_Init for rank 1 when it is interrupted."""
+    text = """
+import os, signal, sys, threading, time, forebay
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if (os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]) == "1":
+    time.sleep(2)
+else:
+    threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
+loader = forebay.Loader(sys.argv[1], batch_size=4, decode=False)
+print("opened", flush=True)
+"""
+    done = run_ranks(2, script(text), numbers, check=False, timeout=30)
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" in done.stderr
+    assert "opened" not in done.stdout
+
+
 def test_exit_without_closing_anything(numbers, script):
     text = """
 import sys, forebay
