@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "forebay/error.hpp"
+#include "storage/answers.hpp"
 #include "storage/bulk_reader.hpp"
 #include "storage/file_error.hpp"
 #include "storage/uring_bulk_reader.hpp"
@@ -99,6 +100,19 @@ TEST_P(StallTest, WaitsLittleForWhatCannotBeCancelled) {
   EXPECT_THAT(message_of_reading({.depth = 4, .request_bytes = kBytes / 4, .timeout = kTimeout}),
               HasSubstr("no answer from the file system for 1 s"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kTimeout + kStopGrace);
+}
+
+// The kernel holds a thread back that has left requests of io_uring behind.
+TEST_P(StallTest, NobodyWaitsForTheThreadThatHasGivenUp) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string message;
+  with_answers({.each_read = 60s}, "test", {}, [&] {
+    message = message_of_reading({.depth = 2, .timeout = 100ms});
+    EXPECT_EQ(left_requests_here(), reader_->abandoned());
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_THAT(message, HasSubstr("no answer"));
+  EXPECT_FALSE(left_requests_here()) << "which was another thread";
 }
 
 TEST_P(StallTest, EndsSoonAfterAStop) {
