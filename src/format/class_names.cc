@@ -1,6 +1,7 @@
 #include "format/class_names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "forebay/error.hpp"
 #include "format/dataset_files.hpp"
 #include "format/registry.hpp"
+#include "format/repeated_names.hpp"
 #include "format/user_cache.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -67,6 +69,13 @@ ClassNames class_names_beside(const std::string& data_file) {
 
 std::string no_samples_note(const std::string& name) {
   return fmt::format("class '{}' has a number and no samples", shown_name(name));
+}
+
+std::string splits_note(std::span<const std::string> names) {
+  if (names.empty() || !std::ranges::all_of(names, is_split_name)) return {};
+  return fmt::format("'{}' {} for {}: if splits are meant, give the folder of one of them",
+                     fmt::join(names, "', '"), names.size() == 1 ? "is taken" : "are taken",
+                     names.size() == 1 ? "a class" : "classes");
 }
 
 std::string class_names_text(std::span<const std::string> names) {

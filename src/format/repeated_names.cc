@@ -128,7 +128,7 @@ std::string renamed_list(std::span<const std::string> stored, std::span<const st
 }  // namespace
 
 bool is_split_name(const std::string& word) {
-  return std::ranges::find(kSplits, word) != kSplits.end();
+  return std::ranges::find(kSplits, lower(word)) != kSplits.end();
 }
 
 std::optional<Stars> stars_of(const std::string& text) {

@@ -24,7 +24,7 @@ std::optional<Stars> stars_of(const std::string& text);
 //
 // A '*' stands for what tells samples apart that have data sets of their own: "cat/*".
 
-/// Whether a split is called so, in small letters: "train", "val".
+/// Whether a split is called so: "train", "Val".
 bool is_split_name(const std::string& word);
 
 /// A group, or what is called as a split is.

@@ -159,6 +159,14 @@ class LeftOut(FolderTest):
         summary = self.succeed_json(*self.arguments("--force"))
         self.assertEqual((summary["notes"], summary["classes"]), ([note], ["cat", "far", "none"]))
 
+    def test_splits_that_are_taken_for_classes_are_told(self):
+        for name in ("Train/cat/1", "Train/dog/2", "val/cat/3"):
+            self.image(f"in/{name}.png")
+        note = "'Train', 'val' are taken for classes: if splits are meant, give the folder of one of them"
+        self.assertIn(f"note: {note}", self.succeed(*self.arguments()))
+        self.image("in/bus/4.png")
+        self.assertEqual(self.succeed_json(*self.arguments("--force"))["notes"], [])
+
     def test_links_that_lead_back_are_noticed(self):
         self.make()
         os.mkfifo(self.path("in/cat/pipe.png"))

@@ -131,6 +131,17 @@ def test_folders_without_images_are_classes_of_a_zip_archive_as_of_a_folder(tmp_
     assert read[0].keys() == read[1].keys()
 
 
+def test_splits_that_are_taken_for_classes_are_told(tmp_path):
+    members = [(f"{split}/{name}/1.pgm", image(1)) for split in ("train", "test") for name in "ab"]
+    archive = zipped(tmp_path / "x.zip", members)
+    with zipfile.ZipFile(archive) as reader:
+        reader.extractall(tmp_path / "folder")
+    for ds in (forebay.Dataset(archive), forebay.Dataset(tmp_path / "folder", format="folder")):
+        assert ds.classes == ["test", "train"]
+        assert [note for note in ds.info()["notes"] if "'test', 'train' are taken for classes" in note]
+    assert forebay.Dataset(tmp_path / "folder" / "train").classes == ["a", "b"]
+
+
 def test_a_member_of_a_zip_archive_that_is_there_twice_is_refused(tmp_path):
     members = [("a/1.pgm", image(1)), ("b/1.pgm", image(2)), ("a/1.pgm", image(3))]
     with pytest.warns(UserWarning, match="Duplicate"):

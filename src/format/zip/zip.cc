@@ -159,6 +159,7 @@ void take_classes(Members members, const std::string& root, const DataFiles& fil
     found.add_in_memory("label", std::to_string(label));
   }
   for (++label; label < labels.size(); ++label) found.note(no_samples_note(labels[label]));
+  if (const std::string splits = splits_note(labels); !splits.empty()) found.note(splits);
   found.set_labels(std::move(labels));
 }
 
