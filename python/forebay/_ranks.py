@@ -68,7 +68,7 @@ RanksLike = Union[None, str, Ranks, "tuple[int, int]", Any]
 
 
 class _Process:
-    """What belongs to the process: MPI, and everything that must end before it."""
+    """What must end with the process, and before MPI does."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -91,15 +91,17 @@ class _Process:
         mpi = _core.begun_mpi()
         if mpi is not None and mpi.is_ours and mpi.world.size > 1:
             # With which code the process ends is not known here, and makes all the difference.
+            _core.end_at_exit()
             for thing in things:
                 thing._leave_to_exit()
-            _core.end_at_exit()
             return
-        for thing in things:
-            with suppress(Error):  # told by the call that has failed, or by the rank that has
-                thing._end_with_process(self.failed)
-        del mpi
-        _core.end_mpi()
+        try:
+            for thing in things:
+                with suppress(Error):  # told by the call that has failed, or by the rank that has
+                    thing._end_with_process(self.failed)
+        finally:
+            del mpi
+            _core.end_mpi()
 
 
 _process = _Process()

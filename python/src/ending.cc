@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct Ending {
   pid_t process = 0;
   std::mutex beginning;
   std::unique_ptr<ProcessMpi> mpi;
+  std::atomic<ProcessMpi*> begun = nullptr;  ///< that, for those who do not wait for its beginning
   std::vector<OpenThing> things;
   std::atomic<bool> raised = false;   ///< Python's code has been told of a failure
   std::atomic<int> failed_rank = -1;  ///< the rank that the last of them was of
@@ -81,10 +83,14 @@ std::optional<int> meet(const Leaving& mine) {
 }
 
 void limit_end(int code) {
-  std::thread([code] {
-    std::this_thread::sleep_for(kLongestEnd);
-    _exit(code);
-  }).detach();
+  try {
+    std::thread([code] {
+      std::this_thread::sleep_for(kLongestEnd);
+      _exit(code);
+    }).detach();
+  } catch (const std::system_error&) {
+    _exit(code);  // no thread is to be had, so nobody could limit it
+  }
 }
 
 /// Returns where exit() goes on with `status`. `well`: nothing is left half done.
@@ -167,18 +173,24 @@ void wait_for_ends() {
 
 ProcessMpi& begin_mpi() {
   const std::lock_guard lock(ending().beginning);
-  if (!ending().mpi) ending().mpi = std::make_unique<ProcessMpi>();
+  if (!ending().mpi) {
+    ending().mpi = std::make_unique<ProcessMpi>();
+    ending().begun = ending().mpi.get();
+  }
   return *ending().mpi;
 }
 
-ProcessMpi* begun_mpi() { return ending().mpi.get(); }
+ProcessMpi* begun_mpi() { return ending().begun; }
 
 void end_at_exit() {
-  ending().process = getpid();
+  if (std::exchange(ending().process, getpid()) == getpid()) return;
   on_exit(at_exit, nullptr);
 }
 
-void end_mpi() { ending().mpi.reset(); }
+void end_mpi() {
+  ending().begun = nullptr;
+  ending().mpi.reset();
+}
 
 void note_raised(const Error& error) {
   ending().raised = true;

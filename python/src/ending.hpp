@@ -5,7 +5,7 @@
 // long they take; one that leaves (anything else) must not wait for those who wait for it. So the
 // end of what is open is left to exit(), which knows the code:
 //
-//   atexit of Python   leave_to_exit(thing) for all that is open, then end_at_exit(session)
+//   atexit of Python   leave_to_exit(thing) for all that is open, then end_at_exit()
 //   exit(code)         0: things end, in the order of opening; else all ranks' next calls fail
 //   the meeting        where each rank tells its code: when all have come, MPI ends and every
 //                      process ends with the code of the rank that left first. Who is done (0)
@@ -31,7 +31,6 @@ struct ProcessMpi {
 
   /// Whether it is ended here: nobody else has begun it before.
   bool is_ours() const { return session->finalizes(); }
-  int size() const { return session->world()->size(); }
 
   std::unique_ptr<MpiSession> session;
   std::shared_ptr<Communicator> at_exit;  ///< of its own: the world may be amid an operation

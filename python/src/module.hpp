@@ -1,8 +1,8 @@
 // The parts of the extension module forebay._core. Each adds its classes and functions.
 //
 // Python's lock (the GIL) is released around everything that waits or copies. What the library
-// throws becomes forebay.Error (communicators.cc). Nothing here keeps state of its own: what
-// belongs to the process is kept by the Python side (forebay/_ranks.py).
+// throws becomes forebay.Error (communicators.cc). Nothing here keeps state of its own, but
+// for MPI (ending.hpp): what else must end with the process is kept by Python (forebay/_ranks.py).
 #pragma once
 
 #include <cxxabi.h>

@@ -211,6 +211,11 @@ std::shared_ptr<PythonSync> make_engine(const std::shared_ptr<Communicator>& com
                 delete ended;
               }};
   }
+  // Ctrl-C meanwhile: nobody will ever close it, which others would wait for.
+  if (PyErr_CheckSignals() != 0) {
+    engine->fail(Error(ErrorKind::cancelled, "making the synchronizer was interrupted"));
+    throw nb::python_error();
+  }
   return std::make_shared<PythonSync>(std::move(engine));
 }
 

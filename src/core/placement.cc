@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/limits.hpp"
 #include "core/number_text.hpp"
 #include "core/read_watch.hpp"
@@ -23,6 +24,9 @@
 
 namespace forebay {
 namespace {
+
+/// How often a call that may never return is looked at.
+constexpr std::chrono::milliseconds kSlice{100};
 
 constexpr std::string_view kCoresPrefix = "cores:";
 constexpr std::uint64_t kMaxCore = 65'535;
@@ -198,7 +202,10 @@ bool returns_within(std::chrono::milliseconds limit, const std::string& name,
       *failure = std::current_exception();
     }
   });
-  if (!thread.ended_within(limit)) {
+  WaitedTime waited;
+  while (!thread.ended_within(std::min(limit, kSlice))) {
+    waited.step();
+    if (waited.total() < limit) continue;
     thread.abandon();
     return false;
   }

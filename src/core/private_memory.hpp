@@ -30,7 +30,10 @@ class PrivateMemory {
     return {memory_.get(), bytes};
   }
   /// Never given back: reads without an answer may still write into it.
-  void abandon() { static_cast<void>(memory_.release()); }
+  void abandon() {
+    static_cast<void>(memory_.release());
+    size_ = 0;
+  }
 
  private:
   void grow(std::uint64_t bytes);

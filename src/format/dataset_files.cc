@@ -4,11 +4,13 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
+#include "storage/file_error.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
 
@@ -158,6 +160,19 @@ std::string as_pattern(const std::string& text) {
   return pattern + text.substr(plain);
 }
 
+/// A folder of a pattern that could not be read: glob(3) would leave out what is in it.
+struct UnreadFolder {
+  std::string path;
+  int error = 0;
+};
+thread_local UnreadFolder unread_folder;  // as its callback has no argument for us
+
+int note_unread(const char* path, int error) {
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP) return 0;  // which match nothing
+  unread_folder = {.path = path, .error = error};
+  return 1;
+}
+
 struct GlobMatches : private NonCopyable {
   ~GlobMatches() { ::globfree(&found); }
   glob_t found = {};
@@ -173,8 +188,9 @@ void add_matches(const std::string& text, std::vector<std::string>& out) {
   }
   const std::string pattern = as_pattern(without_file_scheme(text));
   GlobMatches matches;
-  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches.found);
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, note_unread, &matches.found);
   if (code == GLOB_NOSPACE) throw std::bad_alloc();
+  if (code == GLOB_ABORTED) throw open_error(unread_folder.path, unread_folder.error);
   if (code != 0) {
     throw Error(ErrorKind::not_found, "no such file", "check the path, and quotes around patterns",
                 {.file = without_file_scheme(text)});

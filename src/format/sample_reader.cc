@@ -126,12 +126,7 @@ void SampleReader::bring(std::span<const IdRun> runs) {
   }
   reads_ = place_extents(plan_->extents(), gap_bytes_);
   const auto memory = memory_.get(bytes_of(reads_));
-  try {
-    fetch_(*plan_, reads_, memory);
-  } catch (...) {
-    if (left_requests_here()) memory_.abandon();  // they may still be answered, into it
-    throw;
-  }
+  read_into(memory_, [&] { fetch_(*plan_, reads_, memory); });
   for (std::size_t i = 0; i < reads_.size(); ++i) {
     const std::uint32_t file = reads_[i].extent.file;
     if (i == 0 || reads_[i - 1].extent.file != file) data_.check_unchanged(file);

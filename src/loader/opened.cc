@@ -187,16 +187,16 @@ std::shared_ptr<Peers> make_peers(const Team& team, const std::string& path) {
 }
 
 /// As ask_storage(), for a step in which roots find out together what is on a file system: there
-/// MPI may not grant that to another thread. A root that gets no answer leaves its thread behind,
-/// in the middle of the step: the board tells the others, who would wait for it there.
+/// MPI may not grant that to another thread. A root that fails alone, in the middle of the step or
+/// before it, is not waited for there: the others hear of it by the board.
 template <typename Step>
 auto ask_with_peers(const Team& team, const LoaderOptions& options, const std::string& path,
                     const char* what, Step step) {
-  if (!team.world->concurrent() && !is_foreign(path)) return step();
+  const bool here = !team.world->concurrent() && !is_foreign(path);
   try {
-    return ask_storage(path, options.timeout, what, std::move(step));
-  } catch (const Error& error) {
-    if (left_threads_behind()) team.board->fail(error.at_rank(team.world->rank()));
+    return here ? step() : ask_storage(path, options.timeout, what, std::move(step));
+  } catch (const std::exception& error) {
+    team.board->fail(as_error(error, "opening this").at_rank(team.world->rank()));
     throw;
   }
 }

@@ -78,6 +78,7 @@ bool with_answers(const AnswerLimit& limit, const std::string& name, const Place
     thread.stop();
   } else {
     thread.abandon();
+    any_left_behind = true;
   }
   if (progress->failure) std::rethrow_exception(progress->failure);
   return true;

@@ -21,6 +21,7 @@
 
 #include "core/non_copyable.hpp"
 #include "core/placement.hpp"
+#include "core/private_memory.hpp"
 #include "forebay/storage.hpp"
 
 namespace forebay {
@@ -93,9 +94,19 @@ class BulkReader : private NonCopyable {
   virtual std::string describe() const = 0;
 };
 
-/// Whether a reader of this thread was ever abandoned(). The kernel makes such a thread wait for
-/// its requests of io_uring when it ends.
+/// Whether a reader of this thread was ever abandoned(), whatever its engine. The kernel makes such
+/// a thread wait for its requests of io_uring when it ends.
 bool left_requests_here() noexcept;
+/// Calls `read`, which reads into `memory`: that stays where late answers may still come into it.
+template <typename Read>
+void read_into(PrivateMemory& memory, Read read) {
+  try {
+    read();
+  } catch (...) {
+    if (left_requests_here()) memory.abandon();
+    throw;
+  }
+}
 /// For readers that give up.
 void note_left_requests() noexcept;
 

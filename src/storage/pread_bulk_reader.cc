@@ -149,7 +149,11 @@ bool ReadCrew::end() noexcept {
   pieces_ = {};
   const auto quiet = [this] { return in_flight_.empty(); };
   if (options_.timeout.count() > 0) {
-    answers_.wait_for(lock, options_.stop, patience_, quiet);
+    WaitedTime waited;
+    while (!options_.stop.stop_requested() && waited.total() < patience_ &&
+           !answers_.wait_for(lock, options_.stop, std::min(patience_, kSlice), quiet)) {
+      waited.step();
+    }
   } else {
     answers_.wait(lock, options_.stop, quiet);
   }

@@ -2,15 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
 #include "tests/support/error_from.hpp"
+#include "tests/support/few_descriptors.hpp"
 
 namespace forebay {
 namespace {
@@ -42,24 +40,8 @@ TEST(PosixSharedMemory, FailsOnEveryRankWhereTheDirectoryIsMissing) {
   });
 }
 
-/// As long as it lives, the process may open `more` files at most.
-class FewDescriptors : private NonCopyable {
- public:
-  explicit FewDescriptors(rlim_t more) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = ::dup(STDIN_FILENO);
-    ::close(next);
-    const rlimit lower{.rlim_cur = static_cast<rlim_t>(next) + more, .rlim_max = before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &lower);
-  }
-  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST(PosixSharedMemory, TheRankThatCannotAttachSaysWhyOnAll) {
-  const FewDescriptors few(1);  // that of rank 0, which creates
+  const test::FewDescriptors few(1);  // that of rank 0, which creates
   run_ranks(2, 0, [](const auto& comm) {
     const Error error = test::error_from([&] { share_posix(*comm, 4096); });
     EXPECT_THAT(error.what(), testing::HasSubstr("Too many open files"));

@@ -50,7 +50,7 @@ class LeafBatch {
     const auto after = std::ranges::upper_bound(stretches_, number, {}, &Stretch::first);
     const Stretch& stretch = *(after - 1);
     const std::uint64_t offset = (stretch.place + number - stretch.first) * facts_.page_size;
-    return std::span(buffer_).subspan(offset, facts_.page_size);
+    return bytes_.subspan(offset, facts_.page_size);
   }
 
  private:
@@ -76,7 +76,7 @@ class LeafBatch {
       }
       stretches_.push_back({page, 1, place++});
     }
-    buffer_.resize(place * facts_.page_size);
+    bytes_ = memory_.get(place * facts_.page_size);
   }
 
   void read() {
@@ -84,11 +84,10 @@ class LeafBatch {
     requests.reserve(stretches_.size());
     const std::uint64_t size = facts_.page_size;
     for (const Stretch& stretch : stretches_) {
-      requests.push_back(
-          {.offset = stretch.first * size,
-           .into = std::span(buffer_).subspan(stretch.place * size, stretch.pages * size)});
+      requests.push_back({.offset = stretch.first * size,
+                          .into = bytes_.subspan(stretch.place * size, stretch.pages * size)});
     }
-    reader_.read(requests, [](std::size_t) {});
+    read_into(memory_, [&] { reader_.read(requests, [](std::size_t) {}); });
   }
 
   const TreeFacts& facts_;
@@ -96,7 +95,8 @@ class LeafBatch {
   const DamageExplainer& explainer_;
   std::vector<PageNumber> sorted_;
   std::vector<Stretch> stretches_;
-  std::vector<std::byte> buffer_;
+  PrivateMemory memory_;
+  std::span<std::byte> bytes_;  ///< of memory_, those of this batch
 };
 
 [[noreturn]] void refuse_sum(const TreeFacts& facts, std::uint64_t samples, std::uint64_t leaves) {
