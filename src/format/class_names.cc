@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "forebay/error.hpp"
+#include "format/convention/layout.hpp"
 #include "format/dataset_files.hpp"
 #include "format/registry.hpp"
 #include "format/repeated_names.hpp"
@@ -71,11 +72,19 @@ std::string no_samples_note(const std::string& name) {
   return fmt::format("class '{}' has a number and no samples", shown_name(name));
 }
 
-std::string splits_note(std::span<const std::string> names) {
-  if (names.empty() || !std::ranges::all_of(names, is_split_name)) return {};
-  return fmt::format("'{}' {} for {}: if splits are meant, give the folder of one of them",
-                     fmt::join(names, "', '"), names.size() == 1 ? "is taken" : "are taken",
-                     names.size() == 1 ? "a class" : "classes");
+std::string doubtful_classes_note(std::span<const std::string> names) {
+  if (names.empty()) return {};
+  const std::string taken =
+      fmt::format("'{}' {}: if ", fmt::join(names, "', '"),
+                  names.size() == 1 ? "is taken for a class" : "are taken for classes");
+  if (std::ranges::all_of(names, is_split_name)) {
+    return taken + "splits are meant, give the folder of one of them";
+  }
+  if (names.size() < 2 || !std::ranges::all_of(names, convention::is_usual_part)) return {};
+  return taken + fmt::format(
+                     "they are parts of samples, put them into a tar archive as "
+                     "NAME.{}.png, NAME.{}.png",
+                     names[0], names[1]);
 }
 
 std::string class_names_text(std::span<const std::string> names) {

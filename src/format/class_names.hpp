@@ -27,8 +27,9 @@ ClassNames class_names_beside(const std::string& data_file);
 /// That nothing has the number of that class.
 std::string no_samples_note(const std::string& name);
 
-/// That classes which are called as splits are ("train", "val") may be some; empty where one is not.
-std::string splits_note(std::span<const std::string> names);
+/// That classes which are called as splits ("train", "val") or parts of samples ("images", "masks")
+/// may be that; empty where they are not.
+std::string doubtful_classes_note(std::span<const std::string> names);
 
 /// As they are stored. parse_class_names() gives them back.
 std::string class_names_text(std::span<const std::string> names);

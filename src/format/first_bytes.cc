@@ -121,11 +121,11 @@ bool is_text(std::string_view start) {
     throw Error(ErrorKind::not_found, "the folder is empty", "check the path", {.file = path});
   }
   throw Error(ErrorKind::not_found,
-              fmt::format("no format is recognised: the folder has no images and no data.mdb, but "
-                          "{} entries, the first is '{}'",
+              fmt::format("no format is recognised: the folder and those in it have no images and "
+                          "no data.mdb, but {} entries, the first is '{}'",
                           count, shown_name(first)),
-              "name the files in it, as FOLDER/*.tar, or say --format folder to have each file as "
-              "a sample",
+              "name the files in it, as FOLDER/*.tar, or say --format folder: then each file is a "
+              "sample, or, where images lie deeper, each image",
               {.file = path});
 }
 

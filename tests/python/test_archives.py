@@ -138,7 +138,9 @@ def test_splits_that_are_taken_for_classes_are_told(tmp_path):
         reader.extractall(tmp_path / "folder")
     for ds in (forebay.Dataset(archive), forebay.Dataset(tmp_path / "folder", format="folder")):
         assert ds.classes == ["test", "train"]
-        assert [note for note in ds.info()["notes"] if "'test', 'train' are taken for classes" in note]
+        assert [
+            note for note in ds.info()["notes"] if "'test', 'train' are taken for classes" in note
+        ]
     assert forebay.Dataset(tmp_path / "folder" / "train").classes == ["a", "b"]
 
 
@@ -154,16 +156,65 @@ def test_a_member_of_a_zip_archive_that_is_there_twice_is_refused(tmp_path):
     assert len(forebay.Dataset(tmp_path / "[yz].zip", decode=False)) == 4
 
 
+def test_parts_that_are_taken_for_classes_are_told(tmp_path):
+    archive = zipped(
+        tmp_path / "x.zip", [(f"{kind}/1.pgm", image(1)) for kind in ("images", "masks")]
+    )
+    with zipfile.ZipFile(archive) as reader:
+        reader.extractall(tmp_path / "folder")
+    for ds in (forebay.Dataset(archive), forebay.Dataset(tmp_path / "folder")):
+        (note,) = [note for note in ds.info()["notes"] if "are taken for classes" in note]
+        assert note.endswith("put them into a tar archive as NAME.images.png, NAME.masks.png")
+
+
+def tarred(path, members, **options):
+    with tarfile.open(path, "w", **options) as archive:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_archives_that_were_joined_by_bytes_are_told(tmp_path):
+    members = [("1.bin", b"one"), ("2.bin", b"two")]
+    for make, end, word, first in (
+        (tarred, "tar", "behind the end", b"one"),
+        (zipped, "zip", "in front", b"x"),
+    ):
+        content = make(tmp_path / f"a.{end}", members).read_bytes()
+        other = make(tmp_path / f"b.{end}", [("3.bin", b"x"), ("4.bin", b"y")]).read_bytes()
+        (tmp_path / f"c.{end}").write_bytes(content + other)
+        ds = forebay.Dataset(tmp_path / f"c.{end}")
+        assert len(ds) == 2  # as tarfile and zipfile have it
+        assert bytes(ds[0]["value"]) == first
+        (note,) = ds.info()["notes"]
+        assert f"{word} of an archive are left out" in note
+    (tmp_path / "zeros.tar").write_bytes((tmp_path / "a.tar").read_bytes() + bytes(20480))
+    (tmp_path / "program.zip").write_bytes(b"#!/bin/sh\n" + (tmp_path / "a.zip").read_bytes())
+    for name in ("zeros.tar", "program.zip"):
+        assert forebay.Dataset(tmp_path / name).info().get("notes", []) == []
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    arrays = []
+    for begin in (0, 10):
+        array = io.BytesIO()
+        np.save(array, np.arange(begin, begin + 3))
+        arrays.append(("x.npy", array.getvalue()))
+    with pytest.warns(UserWarning, match="Duplicate"):
+        zipped(tmp_path / "x.npz", arrays)
+    for text in ("x.npz", "x.npz#x"):
+        with pytest.raises(forebay.CorruptError, match=r"x\.npz.*'x\.npy' is there twice"):
+            forebay.Dataset(tmp_path / text)
+
+
 def test_what_systems_leave_behind_is_no_data_of_any_archive(tmp_path):
     members = [("1.bin", b"one"), ("1.cls", b"0"), ("2.bin", b"two"), ("2.cls", b"1")]
     behind = ["__MACOSX/._1.bin", "__MACOSX/x.bin", ".git/3.bin", "._2.bin", ".DS_Store"]
     everything = [*members[:2], *[(name, b"-") for name in behind], *members[2:]]
     zipped(tmp_path / "x.zip", everything)
-    with tarfile.open(tmp_path / "x.tar", "w") as archive:
-        for name, content in everything:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+    tarred(tmp_path / "x.tar", everything)
     for name in ("x.zip", "x.tar"):
         ds = forebay.Dataset(tmp_path / name)
         assert [bytes(ds[i]["bin"]) for i in range(len(ds))] == [b"one", b"two"]

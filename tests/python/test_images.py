@@ -98,7 +98,8 @@ def test_orientation_of_any_whole_number_is_exif_transposes(files, kind, endian)
         np.testing.assert_array_equal(files.read(content), np.asarray(upright))
 
 
-def test_orientation_in_imagemagicks_text_and_in_xmp(files):
+@pytest.mark.parametrize("chunk", ["tEXt", "zTXt", "iTXt", "packed iTXt"])
+def test_orientation_in_imagemagicks_text_and_in_xmp(files, chunk):
     PngImagePlugin = pytest.importorskip("PIL.PngImagePlugin")
     photo = Image.fromarray(smooth(31, 50))
     exif = Image.Exif()
@@ -109,10 +110,10 @@ def test_orientation_in_imagemagicks_text_and_in_xmp(files):
         ("XML:com.adobe.xmp", '<rdf:Description tiff:Orientation="6"/>'),
     ]:
         info = PngImagePlugin.PngInfo()
-        if name.startswith("Raw"):
-            info.add_text(name, text, zip=True)
+        if chunk.endswith("iTXt"):
+            info.add_itxt(name, text, lang="en", tkey="what", zip=chunk.startswith("packed"))
         else:
-            info.add_itxt(name, text)
+            info.add_text(name, text, zip=chunk == "zTXt")
         content = written(photo, "PNG", pnginfo=info)
         upright = ImageOps.exif_transpose(Image.open(io.BytesIO(content)))
         assert upright.size == (31, 50)

@@ -1,9 +1,12 @@
 // How an image has to be turned to stand upright: where files say so, and what they say.
 //
 //   JPEG: APP1 "Exif\0\0" TIFF..., APP1 "http://ns.adobe.com/xap/1.0/\0" XMP...
-//   PNG:  chunk eXIf TIFF..., chunk iTXt "XML:com.adobe.xmp\0" 0 0 language\0 keyword\0 XMP...,
-//         chunk zTXt "Raw profile type exif\0" 0 and, compressed, "\nexif\n length\n" and TIFF...
-//         as hexadecimal digits, which is how ImageMagick wrote it before there was eXIf
+//   PNG:  chunk eXIf TIFF...
+//         text "XML:com.adobe.xmp": XMP...
+//         text "Raw profile type exif": "\nexif\n length\n" and TIFF... as hexadecimal digits,
+//         which is how ImageMagick wrote it before there was eXIf A text is a chunk:  tEXt
+//         keyword\0 text        zTXt keyword\0 0 packed text
+//                             iTXt keyword\0 is-it-packed 0 language\0 keyword\0 text
 //   TIFF: "II" 42 or "MM" 42, offset of a directory: count, entries of tag, type, count, value
 //
 // Every number is compared with what is left before it is used; nothing is followed twice.
@@ -109,12 +112,6 @@ void read_app1(Bytes segment, Said& said) {
   }
 }
 
-/// The text of an iTXt chunk that is not compressed, if it is XMP.
-void read_text_chunk(Bytes chunk, Said& said) {
-  if (said.xmp || !cut_prefix(chunk, std::string_view("XML:com.adobe.xmp\0\0", 19))) return;
-  said.xmp = xmp_orientation(chars_of(chunk));
-}
-
 /// What hexadecimal digits stand for, up to the first that is none; ends of lines are passed over.
 std::vector<std::byte> from_digits(std::string_view digits) {
   std::vector<std::byte> bytes;
@@ -136,21 +133,55 @@ std::vector<std::byte> from_digits(std::string_view digits) {
 /// The orientation is among the first things in a profile: more of it is not unpacked.
 constexpr std::size_t kMostUnpacked = std::size_t{1} << 16;
 
-void read_packed_chunk(Bytes chunk, Said& said) {
-  if (said.exif || !cut_prefix(chunk, std::string_view("Raw profile type exif\0\0", 23))) return;
+std::string unpacked(Bytes packed) {
   std::string text(kMostUnpacked, '\0');
   uLongf size = text.size();
   const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
-                                reinterpret_cast<const Bytef*>(chunk.data()), chunk.size());
-  if (result != Z_OK && result != Z_BUF_ERROR) return;
+                                reinterpret_cast<const Bytef*>(packed.data()), packed.size());
+  if (result != Z_OK && result != Z_BUF_ERROR) return {};
   text.resize(std::min<std::size_t>(size, text.size()));
+  return text;
+}
+
+/// Cuts what comes before the next zero, and that.
+std::string_view cut_word(Bytes& chunk) {
+  const std::string_view all = chars_of(chunk);
+  const std::size_t end = std::min(all.find('\0'), all.size());
+  chunk = chunk.subspan(std::min(end + 1, all.size()));
+  return all.substr(0, end);
+}
+
+/// What `chunk`, a text behind its keyword, says.
+std::string text_of(std::string_view kind, Bytes chunk) {
+  bool packed = kind == "zTXt";
+  if (kind == "iTXt") {
+    packed = !chunk.empty() && chunk[0] != std::byte{0};
+    chunk = chunk.subspan(std::min<std::size_t>(2, chunk.size()));
+    cut_word(chunk);
+    cut_word(chunk);
+  } else if (packed) {
+    chunk = chunk.subspan(std::min<std::size_t>(1, chunk.size()));
+  }
+  return packed ? unpacked(chunk) : std::string(chars_of(chunk));
+}
+
+std::optional<unsigned> profile_orientation(std::string_view text) {
   std::size_t at = 0;  // of the digits: behind three ends of lines
   for (int lines = 0; lines < 3; ++lines) {
     at = text.find('\n', at);
-    if (at == std::string::npos) return;
+    if (at == std::string_view::npos) return {};
     ++at;
   }
-  said.exif = exif_orientation(from_digits(std::string_view(text).substr(at)));
+  return exif_orientation(from_digits(text.substr(at)));
+}
+
+/// `profile` gets what stands in text and would be EXIF: it counts where there is none.
+void read_text(std::string_view kind, Bytes chunk, Said& said, Said& profile) {
+  const std::string_view keyword = cut_word(chunk);
+  if (keyword == "XML:com.adobe.xmp" && !said.xmp) said.xmp = xmp_orientation(text_of(kind, chunk));
+  if (keyword == "Raw profile type exif" && !profile.exif) {
+    profile.exif = profile_orientation(text_of(kind, chunk));
+  }
 }
 
 }  // namespace
@@ -216,7 +247,7 @@ unsigned jpeg_orientation(std::span<const std::byte> file) {
 
 unsigned png_orientation(std::span<const std::byte> file) {
   constexpr std::uint64_t kAround = 12;  // length and name before, a checksum behind
-  Said said, packed;                     // what is packed counts where nothing else says it
+  Said said, profile;
   std::uint64_t at = 8;
   while (const auto head = piece(file, at, 8)) {
     const std::uint32_t length = number(head->first(4), true);
@@ -224,15 +255,15 @@ unsigned png_orientation(std::span<const std::byte> file) {
     const auto whole = piece(file, at, length + kAround);
     if (!whole || name == "IEND") break;
     at += whole->size();
-    if (name != "eXIf" && name != "iTXt" && name != "zTXt") continue;
+    const bool text = name == "tEXt" || name == "zTXt" || name == "iTXt";
+    if (name != "eXIf" && !text) continue;
     const auto* checked = reinterpret_cast<const Bytef*>(whole->data() + 4);
     if (number(whole->last(4), true) != crc32_z(0, checked, std::size_t{length} + 4)) continue;
     const Bytes chunk = whole->subspan(8, length);
-    if (name == "iTXt") read_text_chunk(chunk, said);
-    if (name == "zTXt") read_packed_chunk(chunk, packed);
+    if (text) read_text(name, chunk, said, profile);
     if (name == "eXIf" && !said.exif) said.exif = exif_orientation(chunk);
   }
-  if (!said.exif) said.exif = packed.exif;
+  if (!said.exif) said.exif = profile.exif;
   return said.orientation();
 }
 

@@ -241,7 +241,9 @@ std::vector<std::string> Tree::notes_of_classes() const {
     if (!labelled || !one.files.empty()) continue;
     notes.push_back(no_samples_note(one.name));
   }
-  if (std::string splits = splits_note(class_names()); !splits.empty()) notes.push_back(splits);
+  if (std::string doubt = doubtful_classes_note(class_names()); !doubt.empty()) {
+    notes.push_back(doubt);
+  }
   return notes;
 }
 

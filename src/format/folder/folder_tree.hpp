@@ -56,7 +56,7 @@ struct Tree {
   LeftOut left_out;
 
   std::vector<std::string> class_names() const;
-  /// What there is to say of them: which have no samples, and that they may be splits.
+  /// What there is to say of them: which have no samples, and that they may be none.
   std::vector<std::string> notes_of_classes() const;
   /// These, behind what was left out.
   std::vector<std::string> notes() const;

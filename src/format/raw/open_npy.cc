@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "core/memory_limit.hpp"
 #include "forebay/error.hpp"
@@ -137,6 +139,16 @@ std::optional<FileField> Arrays::read(const zip::Entry& entry, const std::string
                    .rows = header.rows()};
 }
 
+/// A name cannot tell two apart.
+void require_names_of_their_own(std::span<const zip::Entry* const> arrays) {
+  std::set<std::string_view> names;
+  for (const zip::Entry* one : arrays) {
+    if (names.insert(one->name).second) continue;
+    throw Error(ErrorKind::corrupt, fmt::format("'{}' is there twice", shown_name(one->name)),
+                "save the arrays again, each under a name of its own");
+  }
+}
+
 /// Members that are arrays, or those that were asked for; what else there is is noted.
 std::vector<const zip::Entry*> Arrays::chosen(const Entries& entries) const {
   std::vector<const zip::Entry*> arrays;
@@ -148,6 +160,7 @@ std::vector<const zip::Entry*> Arrays::chosen(const Entries& entries) const {
       others.push_back(shown_name(entry.name));
     }
   }
+  require_names_of_their_own(arrays);
   if (choices_.empty()) {
     if (!others.empty()) {
       note(fmt::format("left out, as no arrays: {}", fmt::join(others, ", ")));
@@ -215,7 +228,7 @@ void Arrays::require_memory(std::span<const zip::Entry* const> entries) const {
 }
 
 std::vector<FileField> Arrays::read() const {
-  const Entries entries = zip::read_directory(file_, 0);
+  const Entries entries = zip::read_directory(file_, 0).entries;
   const auto arrays = chosen(entries);
   require_memory(arrays);
   std::vector<FileField> fields;

@@ -16,7 +16,7 @@ namespace {
 
 // Names and attributes that are longer say nothing good of an archive.
 constexpr std::uint64_t kLongestAttributes = std::uint64_t{1} << 20;
-// What tar programs pad archives to: more behind the end is another archive.
+// As far as is looked for anything but the zeros that tar programs pad archives with.
 constexpr std::uint64_t kLongestPadding = 64 << 10;
 
 /// One archive, member by member.
@@ -28,7 +28,10 @@ class Walk {
   void run() {
     while (!at_end()) take_member();
     hidden_.tell("{} hidden members are left out, the first is '{}'", found_);
-    links_.tell("{} links are left out, the first is '{}'; dereference them (tar -h)", found_);
+    links_.tell(
+        "{} links are left out, the first is '{}'; pack what they lead to (tar -h "
+        "--hard-dereference)",
+        found_);
     unnamed_.tell("{} members without an extension are left out, the first is '{}'", found_);
     found_.end_file();
   }
@@ -36,6 +39,7 @@ class Walk {
 
  private:
   bool at_end();
+  bool only_padding_is_left();
   void take_member();
   void take_file(const Header& header);
   std::string content(const Header& header);
@@ -58,11 +62,22 @@ bool Walk::at_end() {
                 "(head -c 1024 /dev/zero >> FILE)");
   }
   if (!is_end(reader_.at(at_, kBlock).first<kBlock>())) return false;
-  if (reader_.size() - at_ > kLongestPadding) {
+  if (!only_padding_is_left()) {
     found_.note(
         fmt::format("{} bytes behind the end of an archive are left out; joined archives "
                     "have to be taken apart (tar -A joins them well)",
                     reader_.size() - at_));
+  }
+  return true;
+}
+
+bool Walk::only_padding_is_left() {
+  if (reader_.size() - at_ > kLongestPadding) return false;
+  for (std::uint64_t at = at_; at < reader_.size(); at += kBlock) {
+    const auto block = reader_.at(at, std::min<std::uint64_t>(kBlock, reader_.size() - at));
+    if (!std::ranges::all_of(block, [](std::byte byte) { return byte == std::byte{0}; })) {
+      return false;
+    }
   }
   return true;
 }

@@ -226,22 +226,21 @@ void find_ends(std::vector<Entry>& entries, std::uint64_t directory) {
 
 }  // namespace
 
-std::vector<Entry> read_directory(const File& file, std::uint32_t number,
-                                  std::vector<std::string>* folders) {
+Directory read_directory(const File& file, std::uint32_t number) {
   try {
     const Place place = find_directory(file);
-    const auto directory = read(file, place.before + place.offset, place.bytes);
-    std::span<const std::byte> rest = directory;
-    std::vector<Entry> entries;
+    const auto bytes = read(file, place.before + place.offset, place.bytes);
+    std::span<const std::byte> rest = bytes;
+    Directory found{.entries = {}, .folders = {}, .before = place.before};
     std::uint64_t listed = 0;
     while (!rest.empty()) {
-      const std::uint64_t at = place.before + place.offset + directory.size() - rest.size();
+      const std::uint64_t at = place.before + place.offset + bytes.size() - rest.size();
       try {
         Entry entry = take_entry(rest, place.before);
-        if (!is_folder(entry)) {
-          entries.push_back(std::move(entry));
-        } else if (folders != nullptr) {
-          folders->push_back(std::move(entry.name));
+        if (is_folder(entry)) {
+          found.folders.push_back(std::move(entry.name));
+        } else {
+          found.entries.push_back(std::move(entry));
         }
       } catch (const Error& error) {
         throw Error(error.kind(), error.happened(), error.remedy(), {.offset = at});
@@ -252,9 +251,9 @@ std::vector<Entry> read_directory(const File& file, std::uint32_t number,
       damaged(fmt::format("the central directory lists {} members, not {}", listed, place.entries),
               place.before + place.offset);
     }
-    for (Entry& entry : entries) entry.member.file = number;
-    find_ends(entries, place.before + place.offset);
-    return entries;
+    for (Entry& entry : found.entries) entry.member.file = number;
+    find_ends(found.entries, place.before + place.offset);
+    return found;
   } catch (const Error& error) {
     throw error.within({.file = file.path()});
   }

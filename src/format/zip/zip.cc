@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -132,6 +133,18 @@ void refuse_twice(std::span<const Entry> entries, const DataFiles& files) {
               "give each member a name of its own", {.file = files[at->member.file]->path()});
 }
 
+/// Programs may stand in front of an archive, which nobody misses; other archives are.
+void tell_of_another_in_front(const File& file, const Directory& directory, FoundMembers& found) {
+  std::array<std::byte, 4> start{};
+  if (directory.before < start.size()) return;
+  file.read(0, start);
+  if (chars_of(start) != "PK\3\4") return;
+  found.note(
+      fmt::format("{} bytes in front of an archive are left out, which begin as another one "
+                  "does: archives that were joined have to be taken apart",
+                  directory.before));
+}
+
 /// In the order of folders of files: by class, folder, and name.
 void take_classes(Members members, const std::string& root, const DataFiles& files,
                   FoundMembers& found) {
@@ -159,7 +172,7 @@ void take_classes(Members members, const std::string& root, const DataFiles& fil
     found.add_in_memory("label", std::to_string(label));
   }
   for (++label; label < labels.size(); ++label) found.note(no_samples_note(labels[label]));
-  if (const std::string splits = splits_note(labels); !splits.empty()) found.note(splits);
+  if (std::string doubt = doubtful_classes_note(labels); !doubt.empty()) found.note(doubt);
   found.set_labels(std::move(labels));
 }
 
@@ -263,7 +276,10 @@ FoundMembers find_members(const DataFiles& files) {
   std::vector<std::size_t> ends{0};
   LeftOutMembers hidden, links;
   for (std::uint32_t f = 0; f < files.size(); ++f) {
-    for (Entry& entry : read_directory(*files[f], f, &members.folders)) {
+    Directory directory = read_directory(*files[f], f);
+    tell_of_another_in_front(*files[f], directory, found);
+    std::ranges::move(directory.folders, std::back_inserter(members.folders));
+    for (Entry& entry : directory.entries) {
       if (is_hidden_member(entry.name) && hidden.add(entry.name)) continue;
       if (entry.link && links.add(entry.name)) continue;
       entries.push_back(std::move(entry));

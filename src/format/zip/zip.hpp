@@ -34,10 +34,13 @@ struct Entry {
   bool link = false;  ///< symbolic
 };
 
-/// Every file that the directory lists, in its order; `folders` gets the names of folders, which
-/// end in a slash. Throws corrupt, unsupported, io, naming file, member and offset.
-std::vector<Entry> read_directory(const File& file, std::uint32_t number,
-                                  std::vector<std::string>* folders = nullptr);
+struct Directory {
+  std::vector<Entry> entries;        ///< every file that it lists, in its order
+  std::vector<std::string> folders;  ///< their names, which end in a slash
+  std::uint64_t before = 0;          ///< bytes in front of the archive
+};
+/// Throws corrupt, unsupported, io, naming file, member and offset.
+Directory read_directory(const File& file, std::uint32_t number);
 
 /// The local header that `stored` begins with.
 struct LocalHeader {
