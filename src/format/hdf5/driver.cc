@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
@@ -18,8 +19,8 @@ namespace forebay::hdf5 {
 namespace {
 
 // Guards the library, not data of ours: it has one state for the whole process.
-std::timed_mutex& library_mutex() {
-  static std::timed_mutex mutex;
+std::mutex& library_mutex() {
+  static std::mutex mutex;
   return mutex;
 }
 
@@ -28,9 +29,13 @@ std::timed_mutex& library_mutex() {
 /// program ends without it.
 void print_nothing_at_exit(int status, void*) {
   std::unique_lock lock(library_mutex(), std::defer_lock);
-  if (lock.try_lock_for(std::chrono::milliseconds(200))) {
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    return;
+  // Asked for again and again: the thread sanitizer does not know of waits with a limit.
+  for (int tries = 0; tries < 200; ++tries) {
+    if (lock.try_lock()) {
+      H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::fflush(nullptr);
   std::_Exit(status);

@@ -46,7 +46,7 @@ class Library : private NonCopyable {
   std::string last_error() const;
 
  private:
-  std::unique_lock<std::timed_mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
   H5E_auto2_t print_ = nullptr;
   void* print_data_ = nullptr;
 };
