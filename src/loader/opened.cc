@@ -9,6 +9,7 @@
 
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"
+#include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/number_text.hpp"
 #include "format/class_names.hpp"
