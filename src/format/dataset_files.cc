@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <ranges>
 
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -226,8 +227,8 @@ std::vector<std::size_t> find_hashes(const std::string& text) {
 std::size_t end_of_files(const std::string& text) {
   if (storage_has(text)) return text.size();
   const std::vector<std::size_t> hashes = find_hashes(text);
-  for (auto at = hashes.rbegin(); at != hashes.rend(); ++at) {
-    if (*at > 0 && storage_has(text.substr(0, *at))) return *at;
+  for (const std::size_t at : hashes | std::views::reverse) {
+    if (at > 0 && storage_has(text.substr(0, at))) return at;
   }
   return hashes.empty() ? text.size() : hashes.back();
 }
