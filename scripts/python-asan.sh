@@ -30,7 +30,14 @@ cat >build/asan/python-bin/forebay <<END
 #!/bin/sh
 exec env -u LD_PRELOAD "$PWD/build/asan/src/forebay" "\$@"
 END
-chmod +x build/asan/python-bin/forebay
+# Nor the launcher: Open MPI's reads what it has freed when a rank aborts the job.
+cat >build/asan/python-bin/mpirun.openmpi <<END
+#!/bin/sh
+preload=\$LD_PRELOAD
+unset LD_PRELOAD
+exec $(command -v mpirun.openmpi) -x "LD_PRELOAD=\$preload" "\$@"
+END
+chmod +x build/asan/python-bin/*
 
 # Python does not load the library of C++ by itself, and the sanitizer wants to find it at the start. MPI
 # and Python leak; our `mmap` engine has a handler of its own for SIGBUS; torch is patient with sizes.
