@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
-#include <ranges>
 
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"
@@ -227,9 +226,10 @@ std::vector<std::size_t> find_hashes(const std::string& text) {
 std::size_t end_of_files(const std::string& text) {
   if (storage_has(text)) return text.size();
   const std::vector<std::size_t> hashes = find_hashes(text);
-  for (const std::size_t at : hashes | std::views::reverse) {
-    if (at > 0 && storage_has(text.substr(0, at))) return at;
-  }
+  const auto last = std::find_if(hashes.rbegin(), hashes.rend(), [&](std::size_t at) {
+    return at > 0 && storage_has(text.substr(0, at));
+  });
+  if (last != hashes.rend()) return *last;
   return hashes.empty() ? text.size() : hashes.back();
 }
 
