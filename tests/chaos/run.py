@@ -239,7 +239,10 @@ class Run:
         return os.pread(out, os.fstat(out).st_size, 0).decode(errors="replace")
 
     def _has_begun(self):
-        """Whether something was delivered, or nothing more will be."""
+        """Whether something was delivered, or nothing more will be. Under torchrun each rank opens for
+        itself: what one opens after the fault is the data set to it."""
+        if self.launcher == "torchrun" and len(self._files()) < max(self.ranks, 1):
+            return self.job.process.poll() is not None
         said = self.launcher == "command" and os.fstat(self.job.out.fileno()).st_size > 0
         return (
             said or any(map(os.path.getsize, self._files())) or self.job.process.poll() is not None
