@@ -36,6 +36,7 @@ def said_of(batch, index):
 
 
 def main():
+    open(os.path.join(sys.argv[3], f"started-{os.getpid()}"), "w").close()
     options = json.loads(sys.argv[2])
     epochs = options.pop("epochs")
     try:

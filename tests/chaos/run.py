@@ -110,7 +110,8 @@ class Run:
         )
 
     def processes(self):
-        """The ranks that live: processes of this run that are no launchers."""
+        """The ranks that live and are past their imports: what other libraries do there when they get
+        no memory, or a signal, is theirs (OpenBLAS asks for ever)."""
         found = []
         for pid in launch.descendants(self.job.process.pid) + [self.job.process.pid]:
             try:
@@ -119,7 +120,7 @@ class Run:
             except OSError:
                 continue
             is_command = os.path.basename(words[0]) == os.path.basename(launch.COMMAND).encode()
-            is_loop = any(word.endswith(b"loop.py") for word in words[1:3])  # torchrun adds -u
+            is_loop = os.path.exists(f"{self.folder}/started-{pid}")
             if is_command or is_loop:
                 found.append(pid)
         return sorted(found)
