@@ -89,7 +89,7 @@ class Codec {
 
 /// How to look at stored values.
 struct CodecOptions {
-  /// auto: looked up from the first sample. datum: Caffe Datum (raw, float or encoded). image: an
+  /// auto: told by the first samples. datum: Caffe Datum (raw, float or encoded). image: an
   /// image file; image:rgb and so on say how it is read (docs/decoding.md). raw: the tensor that
   /// `schema` declares. number: an integer as text. f32, i64 and so on: an array of these, of any
   /// length. NAME:f32[3]: one of that shape. bytes: not decoded.

@@ -187,9 +187,9 @@ struct DecodeOptions {
   /// come out of `stage_bytes`, of which they may take half: fewer are decoded ahead where more do
   /// not fit.
   unsigned decode_ahead = 2;
-  /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. With
-  /// skip the fields are those of the first of the first thousand samples that tells them; declare
-  /// `schema` where that may be the odd one.
+  /// With `decode`. Bytes that cannot be read, and pages that are damaged, fail in any case. The
+  /// fields are those of the first sample that decodes (docs/decoding.md says how many are looked
+  /// at); declare `schema` where that may be the odd one.
   Undecodable undecodable = Undecodable::fail;
 };
 

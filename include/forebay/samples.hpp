@@ -69,8 +69,8 @@ class Samples {
   /// Names of what labels number, by their numbers: folders of images (read where they lie, packed,
   /// or in a zip archive) have them. Empty: not known.
   std::span<const std::string> classes() const;
-  /// How values are decoded; told by the first sample, which the first call reads. Throws as
-  /// make_codec, with the place.
+  /// How values are decoded; told by the first sample that decodes, for which the first call looks.
+  /// Throws as make_codec, with the place.
   const Codec& codec() const;
   const Schema& schema() const { return codec().schema(); }
   /// Identity of the data set and of the convention: what a Loader's begins with.

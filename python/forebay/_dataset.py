@@ -182,9 +182,10 @@ class Dataset:
             "order_by": None if order_by == "key" else order_by,
             "leave_out": leave_out,
             "keep_records": keep_records,
-            "codec": None if decode else "bytes",
             **options,
         }
+        if not decode:  # whatever a codec would make of them
+            self._options["codec"] = "bytes"
         self._open()
         require_same_numbers(classes, self._path, self.classes)
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "format/codec/codecs.hpp"
 
 namespace forebay::python {
 namespace {
@@ -53,12 +55,13 @@ std::vector<ElementType> types_of(std::span<const std::string> parts, const Sche
 }
 
 void Column::add(std::span<const std::byte> value, ElementType type) {
+  require_array(value, type);
   bytes.insert(bytes.end(), value.begin(), value.end());
   offsets.push_back(static_cast<std::int64_t>(bytes.size() / size_of(type)));
 }
 
 Columns::Columns(const WantedParts& which, std::size_t samples, std::size_t bytes)
-    : which_(&which), split_(which.parts), columns_(which.wanted.size()) {
+    : which_(&which), split_(which.parts.size()), columns_(which.wanted.size()) {
   for (Column& column : columns_) column.offsets.reserve(samples + 1);
   if (columns_.size() == 1) columns_.front().bytes.reserve(bytes);
 }
@@ -68,7 +71,12 @@ void Columns::add(std::span<const std::byte> value) {
   if (split_.empty()) return columns_.front().add(value, which_->types[0]);
   split_parts(value, split_);
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    columns_[c].add(split_[which_->wanted[c]], which_->types[which_->wanted[c]]);
+    const std::size_t part = which_->wanted[c];
+    try {
+      columns_[c].add(split_[part], which_->types[part]);
+    } catch (const Error& error) {
+      throw of_part(which_->parts[part], error);
+    }
   }
 }
 

@@ -42,7 +42,7 @@ std::vector<std::size_t> batch_shape(const Field& field, std::size_t samples);
 
 /// Which parts of the values are wanted; of values without parts, number 0 is the whole.
 struct WantedParts {
-  std::size_t parts = 0;  ///< of each value; 0: it is one
+  std::span<const std::string> parts;  ///< of each value; none: it is one
   std::vector<std::size_t> wanted;
   std::vector<ElementType> types;  ///< of each part; of a value without parts, of all of it
 };
@@ -55,6 +55,7 @@ struct Column {
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> offsets{0};  ///< in numbers
 
+  /// Throws corrupt.
   void add(std::span<const std::byte> value, ElementType type);
 };
 

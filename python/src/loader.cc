@@ -18,6 +18,7 @@
 #include "arrays.hpp"
 #include "core/non_copyable.hpp"
 #include "ending.hpp"
+#include "format/byte_stream.hpp"
 #include "module.hpp"
 
 namespace forebay::python {
@@ -48,6 +49,14 @@ struct Wanted {
   bool seeds = false;
 };
 
+void add_stored(const Sample& sample, Columns& stored) {
+  try {
+    stored.add(sample.value);
+  } catch (const Error& error) {
+    throw error.within({.sample = sample.id, .key = printable_key(chars_of(sample.key))});
+  }
+}
+
 TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
                       const Wanted& wanted) {
   std::size_t bytes = 0;
@@ -58,7 +67,7 @@ TakenBatch take_apart(const Batch& batch, const Schema& schema, bool decoded,
   for (const Sample& sample : batch.samples()) {
     taken.ids.push_back(static_cast<std::int64_t>(sample.id));
     taken.repeats.push_back(sample.repeat ? 1 : 0);
-    taken.stored.add(sample.value);
+    add_stored(sample, taken.stored);
     if (wanted.seeds) taken.seeds.push_back(sample.seed());
     if (wanted.keys) {
       taken.keys.emplace_back(reinterpret_cast<const char*>(sample.key.data()), sample.key.size());
@@ -90,7 +99,7 @@ class PythonLoader : private NonCopyable {
     loader_->set_interrupt(ask_python);
     schema_ = loader_->schema();
     types_ = types_of(loader_->parts(), schema_);
-    parts_ = loader_->parts().size();
+    parts_.assign(loader_->parts().begin(), loader_->parts().end());
   }
   ~PythonLoader() { close(); }
 
@@ -204,7 +213,7 @@ class PythonLoader : private NonCopyable {
   bool ends_behind_;
   bool decode_;
   Schema schema_;
-  std::size_t parts_ = 0;
+  std::vector<std::string> parts_;
   std::vector<ElementType> types_;  ///< of parts that come as they are stored
 };
 

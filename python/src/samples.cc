@@ -13,6 +13,7 @@
 #include "forebay/options.hpp"
 #include "forebay/sample_seed.hpp"
 #include "forebay/samples.hpp"
+#include "format/byte_stream.hpp"
 #include "format/class_names.hpp"
 #include "module.hpp"
 
@@ -39,9 +40,7 @@ class Decoded {
     try {
       codec.decode(sample.value, fields);
     } catch (const Error& error) {
-      const auto* const key = reinterpret_cast<const char*>(sample.key.data());
-      throw error.within(
-          {.sample = sample.id, .key = printable_key(std::string_view(key, sample.key.size()))});
+      throw error.within({.sample = sample.id, .key = printable_key(chars_of(sample.key))});
     }
   }
 
@@ -73,6 +72,12 @@ std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
   return numbers;
 }
 
+/// `error`, which is about that sample.
+Error placed(const Error& error, const Samples& samples, std::uint64_t id) {
+  return error.within(
+      {.file = samples.path(), .sample = id, .key = printable_key(samples.key(id))});
+}
+
 /// What stored values are arrays of: bytes, also where nobody can tell how they are decoded.
 std::vector<ElementType> stored_types(const Samples& samples) {
   const Unlocked unlocked;
@@ -88,7 +93,7 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
                 const std::vector<std::size_t>& wanted) {
   const std::vector<std::uint64_t> numbers = checked(ids, samples.entries());
   const WantedParts which{
-      .parts = samples.parts().size(), .wanted = wanted, .types = stored_types(samples)};
+      .parts = samples.parts(), .wanted = wanted, .types = stored_types(samples)};
   static const Schema nothing;
   std::vector<std::vector<std::byte>> values(wanted.empty() ? 0 : numbers.size());
   std::optional<Columns> columns;
@@ -103,7 +108,13 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
     std::size_t bytes = 0;
     for (const auto& value : values) bytes += value.size();
     columns.emplace(which, numbers.size(), bytes);
-    for (const auto& value : values) columns->add(value);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      try {
+        columns->add(values[i]);
+      } catch (const Error& error) {
+        throw placed(error, samples, numbers[i]);
+      }
+    }
   }
   return nb::make_tuple(decoded->to_python(), columns->to_python());
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/inspect_samples.hpp"
 #include "cli/verify.hpp"
 #include "forebay/error.hpp"
 #include "format/byte_stream.hpp"
@@ -58,11 +59,17 @@ class Side {
         decoder_ && decoder_->codec() != nullptr ? std::string(decoder_->codec()->name()) : "";
     return fmt::format("{};{};{}", fmt::join(facts().parts, ","), codec, to_string(facts().schema));
   }
-  /// The fields of the sample at `position`; valid until the next call.
+  /// The fields of the sample at `position`, behind them arrays of any length, as schema() has
+  /// them; valid until the next call.
   std::span<const Bytes> decoded(std::size_t position) {
     if (!decoder_) return reader_.parts(position);
     (*decoder_)(reader_.value(position));
     fields_.assign(decoder_->fields().begin(), decoder_->fields().end());
+    const auto stored = reader_.parts(position);
+    for (const Field& field : decoder_->codec()->schema().ragged) {
+      const auto part = std::ranges::find(facts().parts, field.name);
+      fields_.push_back(stored[part == facts().parts.end() ? 0 : part - facts().parts.begin()]);
+    }
     return fields_;
   }
 
@@ -96,11 +103,16 @@ bool comparable(const Field& one, const Field& other) {
 
 /// An only field may go by any name.
 bool comparable(const Schema& one, const Schema& other) {
+  const auto alike = [](const Field& a, const Field& b) { return comparable(a, b); };
+  const auto same_type = [](const Field& a, const Field& b) { return a.type == b.type; };
   const auto same_name = [](const Field& a, const Field& b) { return a.name == b.name; };
-  return !one.fields.empty() &&
-         std::ranges::equal(one.fields, other.fields,
-                            [](const Field& a, const Field& b) { return comparable(a, b); }) &&
-         (one.fields.size() == 1 || std::ranges::equal(one.fields, other.fields, same_name));
+  if (!std::ranges::equal(one.fields, other.fields, alike) ||
+      !std::ranges::equal(one.ragged, other.ragged, same_type)) {
+    return false;
+  }
+  const std::size_t all = one.fields.size() + one.ragged.size();
+  return all == 1 || (all > 1 && std::ranges::equal(one.fields, other.fields, same_name) &&
+                      std::ranges::equal(one.ragged, other.ragged, same_name));
 }
 
 /// Whether it is below zero, and its bits, widened.
@@ -236,7 +248,7 @@ void Comparison::require_same_fields() {
   if (!comparable(mine, theirs)) {
     throw Error(ErrorKind::usage,
                 fmt::format("samples of '{}' are not to be compared with those of '{}' ({})",
-                            to_string(mine), to_string(theirs), paths_[1]),
+                            describe(mine), describe(theirs), paths_[1]),
                 "give the --codec that makes the same fields of both, or a choice of fields, "
                 "'FILE#x,y'",
                 {.file = paths_[0]});
@@ -309,9 +321,12 @@ std::string Comparison::stored_difference(std::size_t position) {
 
 std::string Comparison::decoded_difference(std::size_t position) {
   const auto mine = one_.decoded(position), theirs = other_.decoded(position);
+  const std::size_t fields = schemas_[0].fields.size();
   for (std::size_t f = 0; f < mine.size(); ++f) {
-    const Field& field = schemas_[0].fields[f];
-    const std::string text = difference(field, mine[f], schemas_[1].fields[f], theirs[f]);
+    const bool fixed = f < fields;
+    const Field& field = fixed ? schemas_[0].fields[f] : schemas_[0].ragged[f - fields];
+    const std::string text = fixed ? difference(field, mine[f], schemas_[1].fields[f], theirs[f])
+                                   : difference(mine[f], theirs[f]);
     if (!text.empty()) return fmt::format("{}, decoded: {}", field.name, text);
   }
   return {};

@@ -78,6 +78,7 @@ Json complete(Json pages, const Opened& opened, const Fields& fields) {
   pages["codec"] = fields.codec;
   pages["schema"] = to_string(fields.schema);
   pages["fields"] = to_json(fields.schema);
+  add_arrays(fields.schema, pages);
   if (!opened.problem.empty()) {
     pages["convention_problem"] = opened.problem;
   } else if (pages["entries"] > 0) {

@@ -81,6 +81,7 @@ Json to_json(const DataSet& data, const Fields& decoded, const ReadCost& cost) {
   if (!fields) {
     json["codec"] = decoded.codec;
     json["schema"] = to_string(decoded.schema);
+    add_arrays(decoded.schema, json);
   }
   if (!decoded.problem.empty()) json["fields_problem"] = decoded.problem;
   json["sample_bytes"] = facts.sample_bytes;
@@ -196,12 +197,23 @@ Fields fields_of(const DataSet& data, const CodecOptions& options) {
 
 std::string describe(const Fields& fields) {
   if (!fields.problem.empty()) return "not decodable: " + fields.problem;
-  std::string text = to_string(fields.schema);
-  for (const Field& field : fields.schema.ragged) {
+  const std::string text = describe(fields.schema);
+  return text.empty() ? "undecoded bytes" : fmt::format("{} ({})", text, fields.codec);
+}
+
+std::string describe(const Schema& schema) {
+  std::string text = to_string(schema);
+  for (const Field& field : schema.ragged) {
     text += fmt::format("{}{}{}[] of any length", text.empty() ? "" : ",", field.name,
                         (field.name.empty() ? "" : ":") + std::string(to_string(field.type)));
   }
-  return text.empty() ? "undecoded bytes" : fmt::format("{} ({})", text, fields.codec);
+  return text;
+}
+
+void add_arrays(const Schema& schema, nlohmann::ordered_json& json) {
+  for (const Field& field : schema.ragged) {
+    json["any_length"].push_back({{"name", field.name}, {"type", to_string(field.type)}});
+  }
 }
 
 std::string turned_text(std::uint64_t turned, std::uint64_t with_images) {

@@ -27,6 +27,10 @@ struct Fields {
 Fields fields_of(const DataSet& data, const CodecOptions& options);
 /// "image:u8[3x32x32] (image)"
 std::string describe(const Fields& fields);
+/// "image:u8[3x32x32],box:f32[] of any length"; empty where there is nothing but bytes.
+std::string describe(const Schema& schema);
+/// {"any_length": [{"name": "box", "type": "f32"}]}, where there are such.
+void add_arrays(const Schema& schema, nlohmann::ordered_json& json);
 
 /// That so many of `with_images` samples are turned when they are decoded, and how not to.
 std::string turned_text(std::uint64_t turned, std::uint64_t with_images);

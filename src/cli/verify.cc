@@ -96,7 +96,7 @@ class Verification {
  private:
   const DataSetFacts& facts() const { return data_->facts(); }
   const Codec* codec() const { return decoder_ ? decoder_->codec() : nullptr; }
-  std::string schema() const { return to_string(codec() ? codec()->schema() : facts().schema); }
+  const Schema& schema() const { return codec() ? codec()->schema() : facts().schema; }
   /// Whether samples were looked at where they lie on their pages.
   bool on_pages() const { return pages_ && pages_->samples; }
   void check_pages(Progress& progress);
@@ -275,7 +275,8 @@ Json Verification::json() const {
   }
   if (!on_pages()) json["samples"] = facts().entries;
   if (codec() || on_pages()) json["codec"] = codec() ? codec()->name() : "";
-  json["schema"] = schema();
+  json["schema"] = to_string(schema());
+  add_arrays(schema(), json);
   if (pages_) json["pages"] = pages_->pages;
   if (on_pages()) {
     json["free_pages"] = pages_->free_pages;
@@ -296,7 +297,7 @@ Json Verification::json() const {
 
 /// "1,000 samples of image:u8[3x32x32] and 31 pages"
 std::string Verification::checked() const {
-  std::string shape = schema();
+  std::string shape = describe(schema());
   if (shape.empty()) shape = fmt::format("{}", fmt::join(facts().parts, ", "));
   if (shape.empty()) shape = "any size";
   std::string text = fmt::format(

@@ -19,11 +19,18 @@ constexpr std::array<std::string_view, 7> kNumbers = {"cls",   "cls2", "class", 
                                                       "index", "inx",  "id"};
 
 // Those of torchvision.datasets.folder.IMG_EXTENSIONS, and GIF's, which decodes as well.
-constexpr std::array<std::string_view, 10> kImages = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",
-                                                      ".pgm", ".tif",  ".tiff", ".webp", ".gif"};
+constexpr std::array<std::string_view, 10> kImages = {"jpg", "jpeg", "png",  "ppm",  "bmp",
+                                                      "pgm", "tif",  "tiff", "webp", "gif"};
 
 constexpr std::array<std::string_view, 6> kLeftBehind = {
     "__MACOSX", ".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", ".ipynb_checkpoints"};
+
+/// By what the part is called: "seg.png" is an image. What is in memory are labels out of names.
+std::string_view codec_of(const MemberIndex::Part& part) {
+  if (part.in_memory > 0 || std::ranges::count(kNumbers, part.name) > 0) return "number";
+  const std::string_view extension = std::string_view(part.name).substr(part.name.rfind('.') + 1);
+  return part.images || std::ranges::count(kImages, extension) > 0 ? "image" : "auto";
+}
 
 char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -43,7 +50,7 @@ bool is_image_name(std::string_view name) {
   const std::size_t base = name.rfind('/') + 1;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot <= base) return false;
-  std::string extension(name.substr(dot));
+  std::string extension(name.substr(dot + 1));
   std::ranges::transform(extension, extension.begin(), small);
   return std::ranges::find(kImages, extension) != kImages.end();
 }
@@ -282,8 +289,7 @@ MemberIndex FoundMembers::choose(std::span<const FieldChoice> choices, const std
     }
     index.chosen.push_back(chosen[c]);
     index.parts.push_back(name);
-    const bool number = std::ranges::count(kNumbers, part.name) > 0 || part.in_memory > 0;
-    index.codecs.emplace_back(number ? "number" : "auto");
+    index.codecs.emplace_back(codec_of(part));
   }
   if (index.parts.empty()) {
     index.parts.emplace_back();

@@ -53,6 +53,7 @@ struct MemberIndex {
     std::uint64_t bytes = 0;      ///< of the parts, not as they are stored; saturated
     std::uint64_t in_memory = 0;  ///< samples
     std::uint64_t coded = 0;      ///< samples where it does not lie in place
+    bool images = false;          ///< all are of files that are called as images are
   };
   MemberTable table;
   std::vector<Part> found;
@@ -105,6 +106,7 @@ class FoundMembers {
   /// See MemberIndex.
   void set_labels(std::vector<std::string> labels) { found_.labels = std::move(labels); }
   void set_whole_files() { found_.whole_files = true; }
+  void set_images(std::string_view part) { found_.found[part_number(part)].images = true; }
   /// Before the first sample.
   void set_coding(const MemberCoding* coding);
   /// Works it out: of names and of the ends of `files`.

@@ -16,7 +16,7 @@ struct FirstValues {
   TellingSample telling;
 };
 
-/// Samples that do not decode tell nothing where such `may_skip`.
+/// `may_skip`: samples that do not decode may be left out.
 FirstValues look_at_values(DataAccess& data, std::uint64_t entries, bool may_skip,
                            const CodecOptions& options);
 

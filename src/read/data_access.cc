@@ -51,9 +51,9 @@ CodecOptions codec_of(const DataSetFacts& facts, const CodecOptions& wanted) {
       return {.codec = parts_codec_text(facts.parts, wanted.codec, facts.codecs),
               .schema = wanted.schema};
     }
-    const bool known = wanted.schema.empty() && !facts.codecs.empty() &&
-                       facts.codecs[0] != "auto" && parse_codec_name(wanted.codec).name == "auto";
-    return {.codec = known ? facts.codecs[0] : wanted.codec, .schema = wanted.schema};
+    const bool known = wanted.schema.empty() && !facts.codecs.empty();
+    return {.codec = known ? codec_beside(wanted.codec, facts.codecs[0], true) : wanted.codec,
+            .schema = wanted.schema};
   }
   if (wanted.codec == "bytes") return {.codec = "bytes", .schema = {}};
   if (wanted.codec == "auto" || wanted.codec == "raw") {

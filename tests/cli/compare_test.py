@@ -118,6 +118,21 @@ class Compare(CommandTest):
         self.succeed("verify", self.path("one.npy"), "--against", self.path("one.npy") + "#x=data")
         self.differ("one.npy", "other.npy", naming=["1 of 50 samples differs; first sample 38: "])
 
+    def test_arrays_of_any_length_are_compared_where_values_are_decoded(self):
+        for name, last in (("one", 3), ("other", 3), ("third", 4)):
+            with tarfile.open(self.path(name), "w") as tar:
+                for i in range(5):
+                    box = struct.pack("<2f", i, last) if i == 4 else struct.pack("<f", i)
+                    for part, content in (("box", box), ("cls", b"1")):
+                        member = tarfile.TarInfo(f"{i}.{part}")
+                        member.size = len(content)
+                        tar.addfile(member, io.BytesIO(content))
+        codec = ("--codec", "box=f32")
+        self.assertIn("none of 5 samples differ",
+                      self.succeed("verify", self.path("one"), "--against", self.path("other"), *codec))
+        self.differ("one", "third", *codec,
+                    naming=["1 of 5 samples differs", "sample 4 (key 4): box, decoded: byte 6 of 8"])
+
     def test_a_sample_that_cannot_be_read_differs(self):
         values = [(b"%08d" % i, encode_datum(1, 4, 5, bytes([i]) * 20, i)) for i in range(9)]
         write_records(self.path("one"), values)

@@ -87,10 +87,17 @@ class Inspect(CommandTest):
         self.assertIn("records", self.succeed("inspect", self.path("empty")))
 
     def test_first_values_that_cannot_be_decoded_are_reported(self):
-        write_records(self.path("set"), datums(3, r0=b"\xff\xff"))
+        write_records(self.path("set"), [(b"%08d" % i, b"\xff\xff") for i in range(3)])
         report = self.succeed_json("inspect", self.path("set"), "--codec", "datum")
         self.assertEqual(report["schema"], "")
         self.assertIn("00000000", report["fields_problem"])
+
+    def test_a_bad_first_value_says_nothing_of_the_others(self):
+        write_records(self.path("set"), datums(3, r0=b"\xff\xff"))
+        for codec in ("auto", "datum"):
+            report = self.succeed_json("inspect", self.path("set"), "--codec", codec)
+            self.assertEqual(report["schema"], "image:u8[1x4x5],label:i32[]")
+            self.assertNotIn("fields_problem", report)
 
     def test_every_codec_is_taken_as_by_verify(self):
         write_records(self.path("set"), [(b"%d" % i, b"%07d " % i) for i in range(20)])
@@ -324,6 +331,45 @@ class VerifyMembers(CommandTest):
         report = json.loads(result.stdout)
         self.assertEqual([fault["sample"] for fault in report["faults"]], [0])
         self.assertIn("u8[3x4x5]", report["schema"])
+
+    def test_all_say_the_same_of_images_among_which_some_are_none(self):
+        for bad in ([0], range(5), range(3, 12), range(11)):
+            path = self.shard(**{f"m{i}": b"<html>" for i in bad})
+            with self.subTest(bad=bad):
+                report = json.loads(self.run_command("verify", path, "--json").stdout)
+                self.assertEqual([fault["sample"] for fault in report["faults"]], list(bad))
+                self.assertEqual(report["schema"], "png:u8[3x4x5],cls:i64[]")
+                self.assertEqual(self.succeed_json("inspect", path)["schema"], report["schema"])
+                self.fail("samples", path, "--decode", "--batch", 4, "--epochs", 1, code=1)
+                lines = self.succeed("samples", path, "--decode", "--undecodable", "skip", "--batch", 4,
+                                     "--end", "exact", "--order", "shuffled", "--epochs", 1)
+                ids = sorted(json.loads(line)["sample"] for line in lines.splitlines())
+                self.assertEqual(ids, [i for i in range(12) if i not in bad])
+
+    def test_arrays_of_any_length_are_checked_and_named(self):
+        path = self.path("arrays.tar")
+        sound = struct.pack("<2f", 1, 2)
+        for damaged in (None, 2):
+            with tarfile.open(path, "w") as tar:
+                for i in range(4):
+                    content = sound[:7] if i == damaged else sound
+                    for name, value in (("emb", content), ("cls", b"1")):
+                        member = tarfile.TarInfo(f"{i}.{name}")
+                        member.size = len(value)
+                        tar.addfile(member, io.BytesIO(value))
+            arguments = (path, "--codec", "emb=f32")
+            result = self.run_command("verify", *arguments, "--json")
+            report = json.loads(result.stdout)
+            self.assertEqual(report["any_length"], [{"name": "emb", "type": "f32"}])
+            if damaged is None:
+                self.assertEqual(report["faults"], [])
+                self.assertIn("cls:i64[],emb:f32[] of any length checked",
+                              self.succeed("verify", *arguments))
+                continue
+            self.assertEqual([fault["sample"] for fault in report["faults"]], [damaged])
+            text = self.fail("samples", *arguments, "--decode", "--batch", 4, code=1)
+            for word in ("arrays.tar", "sample 2", "part 'emb'", "7 bytes are no array of f32"):
+                self.assertIn(word, text)
 
     def test_where_nothing_decodes_every_sample_is_a_fault(self):
         broken = png(3, 4, 5, bytes(60))[:30]

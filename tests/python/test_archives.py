@@ -7,6 +7,7 @@ import zipfile
 import forebay
 import numpy as np
 import pytest
+from conftest import write_lmdb
 
 COUNT = 50
 
@@ -136,12 +137,13 @@ def test_splits_that_are_taken_for_classes_are_told(tmp_path):
     archive = zipped(tmp_path / "x.zip", members)
     with zipfile.ZipFile(archive) as reader:
         reader.extractall(tmp_path / "folder")
-    for ds in (forebay.Dataset(archive), forebay.Dataset(tmp_path / "folder", format="folder")):
+    for path, name in ((archive, "zip"), (tmp_path / "folder", "folder")):
+        ds = forebay.Dataset(path, format=name, decode=False)
         assert ds.classes == ["test", "train"]
         assert [
             note for note in ds.info()["notes"] if "'test', 'train' are taken for classes" in note
         ]
-    assert forebay.Dataset(tmp_path / "folder" / "train").classes == ["a", "b"]
+    assert forebay.Dataset(tmp_path / "folder" / "train", decode=False).classes == ["a", "b"]
 
 
 def test_a_member_of_a_zip_archive_that_is_there_twice_is_refused(tmp_path):
@@ -162,7 +164,8 @@ def test_parts_that_are_taken_for_classes_are_told(tmp_path):
     )
     with zipfile.ZipFile(archive) as reader:
         reader.extractall(tmp_path / "folder")
-    for ds in (forebay.Dataset(archive), forebay.Dataset(tmp_path / "folder")):
+    for path in (archive, tmp_path / "folder"):
+        ds = forebay.Dataset(path, decode=False)
         (note,) = [note for note in ds.info()["notes"] if "are taken for classes" in note]
         assert note.endswith("put them into a tar archive as NAME.images.png, NAME.masks.png")
 
@@ -258,3 +261,130 @@ def test_a_pointer_of_git_lfs_is_named(tmp_path):
     (tmp_path / "data.bin").write_bytes(pointer)
     with pytest.raises(forebay.UnsupportedError, match=r"pointer of Git LFS.*git lfs pull"):
         forebay.Dataset(tmp_path / "data.bin")
+
+
+def png(value):
+    pillow = pytest.importorskip("PIL.Image")
+    buffer = io.BytesIO()
+    pillow.new("RGB", (5, 4), (value, 0, 0)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def stored(kind, path, images):
+    """A data set of these images, with numbers beside them, and the name of their field."""
+    if kind == "folder":
+        for i, content in enumerate(images):
+            file = path / "ab"[i * 2 // len(images)] / f"{i:03d}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        return path, "image"
+    if kind == "classes.zip":
+        members = [(f"{'ab'[i * 2 // len(images)]}/{i:03d}.png", x) for i, x in enumerate(images)]
+        return zipped(path, members), "image"
+    if kind == "lmdb":
+        records = [(b"%08d" % i, content) for i, content in enumerate(images)]
+        return write_lmdb(path, records), "image"
+    if kind == "grouped.lmdb":
+        records = [(b"image-%08d" % i, content) for i, content in enumerate(images)]
+        records += [(b"label-%08d" % i, b"a caption") for i in range(len(images))]
+        return write_lmdb(path, sorted(records)), "image"
+    members = []
+    for i, content in enumerate(images):
+        members += [(f"{i:03d}.x.jpg", content), (f"{i:03d}.txt", b"a caption")]
+    return (tarred if kind == "tar" else zipped)(path, members), "x.jpg"
+
+
+def equal_images(found, ids, images):
+    from PIL import Image
+
+    expected = [np.asarray(Image.open(io.BytesIO(images[i]))).transpose(2, 0, 1) for i in ids]
+    return found.dtype == np.uint8 and np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("empty", [b"", b"<html>404"])
+@pytest.mark.parametrize("bad", [[0], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8], [4]])
+@pytest.mark.parametrize("kind", ["folder", "classes.zip", "lmdb", "grouped.lmdb", "tar", "zip"])
+def test_a_bad_image_makes_no_bytes_of_the_others(tmp_path, kind, bad, empty):
+    images = [empty if i in bad else png(i) for i in range(10)]
+    path, name = stored(kind, tmp_path / "set", images)
+    good = [i for i in range(10) if i not in bad]
+    for options in ({}, {"codec": "auto:rgb"}):
+        ds = forebay.Dataset(path, **options)
+        assert equal_images(ds[good][name], good, images)
+        assert ds[good[-1]][name].shape == (3, 4, 5)
+        for i in bad:
+            with pytest.raises(forebay.CorruptError) as caught:
+                ds[i]
+            assert caught.value.sample == i
+            assert "set" in str(caught.value)
+        with pytest.raises(forebay.CorruptError) as caught:
+            list(forebay.Loader(path, batch_size=4, order="sequential", end="exact", **options))
+        assert caught.value.sample == bad[0]
+        loader = forebay.Loader(path, batch_size=4, on_error="skip", end="exact", **options)
+        seen = []
+        for batch in loader:
+            ids = batch["sample"].tolist()
+            assert len(ids) == 0 or equal_images(batch[name], ids, images)
+            seen += ids
+        assert sorted(seen) == good
+        assert sorted(i for i, _, _ in loader.skipped()) == bad
+
+
+def test_samples_that_are_left_out_need_not_decode(tmp_path):
+    images = [png(i) for i in range(10)]
+    images[0] = b"<html>404"
+    path, _ = stored("folder", tmp_path / "set", images)
+    ids = list(range(1, 10))
+    loader = forebay.Loader(path, batch_size=3, order="listed", ids=ids, end="exact")
+    assert sorted(i for batch in loader for i in batch["sample"].tolist()) == ids
+
+
+def test_what_is_called_an_image_and_is_read_by_nobody_is_named(tmp_path):
+    path, name = stored("tar", tmp_path / "set", [image(i) for i in range(3)])
+    with pytest.raises(forebay.CorruptError, match=r"set: sample 0: key 000: part 'x.jpg'"):
+        forebay.Dataset(path)
+    assert forebay.Dataset(path, decode=False)[2][name].tobytes() == image(2)
+    assert forebay.Dataset(path, codec=f"{name}=bytes")[2][name].tobytes() == image(2)
+
+
+def cut_arrays(kind, path, parts):
+    values = [np.array([i, 2], "f4").tobytes() for i in range(4)]
+    values[1] = values[1][:7]
+    if kind == "lmdb":
+        return write_lmdb(path, [(b"%08d" % i, value) for i, value in enumerate(values)])
+    members = []
+    for i, value in enumerate(values):
+        members.append((f"{i}.emb", value))
+        if parts:
+            members.append((f"{i}.cls", b"1"))
+    return tarred(path, members)
+
+
+@pytest.mark.parametrize("kind, parts", [("lmdb", False), ("tar", False), ("tar", True)])
+def test_a_cut_array_does_not_shift_those_behind_it(tmp_path, kind, parts):
+    path = cut_arrays(kind, tmp_path / "set", parts)
+    name = "emb" if parts else "value"
+    codec = "emb=f32" if parts else "f32"
+    wrong = rf"set: sample 1: key .*{'part .emb.: ' if parts else ''}7 bytes are no array of f32"
+    for fields in (None, [name]):
+        ds = forebay.Dataset(path, fields, codec=codec)
+        for i in (0, 2, 3):
+            assert ds[i][name].tolist() == [i, 2]
+        assert [value.tolist() for value in ds[2:4][name]] == [[2, 2], [3, 2]]
+        for index in (1, slice(0, 4), [3, 1]):
+            with pytest.raises(forebay.CorruptError, match=wrong):
+                ds[index]
+        with pytest.raises(forebay.CorruptError, match=wrong):
+            list(forebay.Loader(forebay.Dataset(path, fields, codec=codec), batch_size=4))
+        loader = forebay.Loader(
+            forebay.Dataset(path, fields, codec=codec), batch_size=4, end="exact", on_error="skip"
+        )
+        found = {
+            i: value.tolist()
+            for batch in loader
+            for i, value in zip(batch["sample"].tolist(), batch[name])
+        }
+        assert found == {i: [i, 2] for i in (0, 2, 3)}
+        assert [i for i, _, _ in loader.skipped()] == [1]
+    whole = forebay.Dataset(path, decode=False, codec=codec)
+    assert whole[1][name].tobytes() == np.array([1, 2], "f4").tobytes()[:7]

@@ -101,11 +101,15 @@ class NumberCodec final : public SchemaCodec {
 
 class BytesCodec final : public SchemaCodec {
  public:
-  BytesCodec() : SchemaCodec("bytes", {}) {}
+  explicit BytesCodec(std::size_t untold) : SchemaCodec("bytes", {}), untold_(untold) {}
   void decode(std::span<const std::byte>,
               std::span<const std::span<std::byte>> fields) const override {
     check_buffers(schema_, fields);
   }
+  std::size_t untold() const override { return untold_; }
+
+ private:
+  std::size_t untold_;
 };
 
 /// Arrays of any length, which are not decoded.
@@ -116,10 +120,7 @@ class ArrayCodec final : public SchemaCodec {
   void decode(std::span<const std::byte> value,
               std::span<const std::span<std::byte>> fields) const override {
     check_buffers(schema_, fields);
-    if (value.size() % size_of(schema_.ragged[0].type) == 0) return;
-    throw Error(ErrorKind::corrupt,
-                fmt::format("{} bytes are no array of {}", value.size(), name()),
-                "correct --codec");
+    require_array(value, schema_.ragged[0].type);
   }
 };
 
@@ -132,7 +133,7 @@ CodecPtr detect_codec(const Schema& declared, std::span<const std::byte> first_v
   }
   if (image_format(first_value) != ImageFormat::none) return make_image_codec(first_value, choices);
   if (looks_like_datum(first_value)) return make_datum_codec(first_value, choices);
-  return make_bytes_codec();
+  return make_untold_codec();
 }
 
 constexpr std::array<std::string_view, 3> kOfImages{"auto", "datum", "image"};
@@ -170,6 +171,11 @@ CodecPtr make_plain_codec(const CodecOptions& options, const Schema& declared,
 std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> value) {
   const auto* one = dynamic_cast<const SchemaCodec*>(&codec);
   return one == nullptr ? std::nullopt : one->turns(value);
+}
+
+std::size_t untold_of(const Codec& codec) {
+  const auto* one = dynamic_cast<const SchemaCodec*>(&codec);
+  return one == nullptr ? 0 : one->untold();
 }
 
 std::string other_kind(const Codec& codec, std::span<const std::byte> value) {
@@ -211,7 +217,9 @@ CodecPtr make_image_codec(std::span<const std::byte> first_value, const ImageCho
   return std::make_shared<ImageCodec>(image_shape(first_value, choices), choices);
 }
 
-CodecPtr make_bytes_codec() { return std::make_shared<BytesCodec>(); }
+CodecPtr make_bytes_codec() { return std::make_shared<BytesCodec>(0); }
+
+CodecPtr make_untold_codec() { return std::make_shared<BytesCodec>(1); }
 
 Field image_field(const ImageShape& shape) {
   return {"image", shape.type, {shape.channels, shape.height, shape.width}};
@@ -221,6 +229,13 @@ void check_not_empty(std::span<const std::byte> value) {
   if (!value.empty()) return;
   throw Error(ErrorKind::corrupt, "the value is empty",
               "remove or replace the record, or read the values with --codec bytes");
+}
+
+void require_array(std::span<const std::byte> value, ElementType type) {
+  if (value.size() % size_of(type) == 0) return;
+  throw Error(ErrorKind::corrupt,
+              fmt::format("{} bytes are no array of {}", value.size(), to_string(type)),
+              "correct --codec, or mend the value");
 }
 
 void check_buffers(const Schema& schema, std::span<const std::span<std::byte>> fields) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "forebay/error.hpp"
 #include "forebay/transform.hpp"
 #include "format/codec/image.hpp"
 #include "format/record_source.hpp"
@@ -31,6 +32,8 @@ class SchemaCodec : public Codec {
   /// Throws as decode() where an image of the value has another depth or other channels than those
   /// of the data set.
   virtual void check_kind(std::span<const std::byte> /*value*/) const {}
+  /// As untold_of().
+  virtual std::size_t untold() const { return 0; }
 
  protected:
   std::string_view name_;  ///< lives as long as the process
@@ -45,6 +48,10 @@ std::optional<bool> turns_image(const Codec& codec, std::span<const std::byte> v
 /// channels; also where it does not decode. Empty where it is. Its size is not looked at.
 std::string other_kind(const Codec& codec, std::span<const std::byte> value);
 
+/// Of how many parts (of a value without parts: 0 or 1) the value that `codec` was made of says
+/// nothing, nor does the user: they stay bytes, and another value may say what they are.
+std::size_t untold_of(const Codec& codec);
+
 /// Caffe Datums like `first_value`. Throws corrupt.
 CodecPtr make_datum_codec(std::span<const std::byte> first_value, const ImageChoices& choices = {});
 /// Image files like `first_value`. Throws corrupt, unsupported.
@@ -53,6 +60,8 @@ CodecPtr make_image_codec(std::span<const std::byte> first_value, const ImageCho
 CodecPtr make_raw_codec(Schema schema);
 /// Values that stay as they are: no fields, decode() does nothing.
 CodecPtr make_bytes_codec();
+/// The same, for want of a value that says what they are.
+CodecPtr make_untold_codec();
 
 // Samples of several parts (forebay/packed_parts.hpp), each part with a codec of its own.
 //
@@ -66,6 +75,11 @@ CodecPtr make_bytes_codec();
 /// NAME=CODEC,... Where that is auto, `known` may say better, a codec a part. Throws usage.
 std::string parts_codec_text(const std::vector<std::string>& parts, const std::string& wanted,
                              std::span<const std::string> known = {});
+
+/// `codec`, which was said of all values or, with `names_part`, of this one, where the data set has
+/// a codec for it already: what is said of images without naming a part is meant for those that may
+/// be images.
+std::string codec_beside(const std::string& codec, const std::string& known, bool names_part);
 
 bool is_parts_codec(std::string_view codec);
 
@@ -110,15 +124,18 @@ class HoldsImage {
       std::span<const std::byte> value, std::span<const std::span<std::byte>> fields) const = 0;
 };
 
-// Which sample tells what all values are: the first that is not empty, where values are not to be
-// doubted.
+// Which sample tells what all values are: the first of which each part decodes, or the most parts.
+// One that is bad (an empty file, a page of HTML instead of an image) does not make bytes of all
+// others. All who open a data set look in the same way, and so agree about its fields.
 
 /// Hands over a sample. Throws what reading throws.
 using ReadSample = std::function<void(std::uint64_t id, const RecordSink& sink)>;
 
 /// What is passed over in the look for the sample that tells.
 struct Doubts {
-  bool undecodable = false;  ///< samples without fields, where a later one has some
+  /// Where the first samples have no fields at all, hundreds are looked at: who leaves out samples
+  /// that do not decode expects some.
+  bool undecodable = false;
   bool unreadable = false;
   /// Of so many samples at most the one that most others agree with, else the first.
   std::size_t votes = 1;
@@ -134,7 +151,8 @@ struct TellingSample {
   CodecPtr make(const std::string& file) const;
 };
 
-/// Looks at no more than 1,000 of `entries`. Throws what reading throws, and usage.
+/// Looks at no more than 1,000 of `entries`, and at few where values may be anything: text never
+/// says what it is. Throws what reading throws, and usage.
 TellingSample find_telling_sample(const CodecOptions& options, std::uint64_t entries,
                                   const ReadSample& read, const Doubts& doubts = {});
 
@@ -143,6 +161,10 @@ Field image_field(const ImageShape& shape);
 
 /// Throws corrupt: a value of zero bytes holds no fields.
 void check_not_empty(std::span<const std::byte> value);
+/// Throws corrupt unless `value` is a whole number of elements.
+void require_array(std::span<const std::byte> value, ElementType type);
+/// `error`, which is about the part of that name.
+Error of_part(const std::string& name, const Error& error);
 /// Throws usage unless `fields` are buffers of exactly the sizes that `schema` asks for.
 void check_buffers(const Schema& schema, std::span<const std::span<std::byte>> fields);
 

@@ -91,7 +91,7 @@ constexpr const char* kLeaveThem = "or leave the values as they are, with --code
   if (kind == nullptr) {
     throw Error(ErrorKind::corrupt,
                 "the bytes are no image: neither JPEG, PNG, WebP, TIFF, GIF, BMP",
-                "check how the data set was packed");
+                "replace or remove it, or read the values with --codec bytes");
   }
   if (kind->package.empty()) throw_unread(fmt::format("{} images", kind->name));
   throw Error(ErrorKind::unsupported, fmt::format("this build does not read {} images", kind->name),

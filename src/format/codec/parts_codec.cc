@@ -48,6 +48,7 @@ class PartsCodec final : public SchemaCodec {
  public:
   /// A part, and which fields of the whole are its own.
   struct Part {
+    std::string name;
     CodecPtr codec;
     std::size_t first_field = 0;
     std::size_t fields = 0;
@@ -69,10 +70,14 @@ class PartsCodec final : public SchemaCodec {
     const auto values = many.empty() ? std::span(few).first(parts_.size()) : std::span(many);
     split_parts(value, values);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      const Part& part = parts_[p];
-      if (part.fields == 0) continue;
-      part.codec->decode_seeded(values[p], fields.subspan(part.first_field, part.fields), seed);
+      decode_part(parts_[p], values[p], fields, seed);
     }
+  }
+
+  std::size_t untold() const override {
+    std::size_t parts = 0;
+    for (const Part& part : parts_) parts += untold_of(*part.codec);
+    return parts;
   }
 
   std::optional<bool> turns(std::span<const std::byte> value) const override {
@@ -94,19 +99,28 @@ class PartsCodec final : public SchemaCodec {
   }
 
  private:
+  /// Parts without fields too: their codec says whether they are what they should be.
+  static void decode_part(const Part& part, std::span<const std::byte> value,
+                          std::span<const std::span<std::byte>> fields, std::uint64_t seed) {
+    try {
+      part.codec->decode_seeded(value, fields.subspan(part.first_field, part.fields), seed);
+    } catch (const Error& error) {
+      throw of_part(part.name, error);
+    }
+  }
+
   std::vector<Part> parts_;
 };
 
-/// The codec of one part; an empty value says nothing of the others.
+/// An empty value says nothing of the others.
 CodecPtr codec_of_part(const NamedCodec& part, const std::string& transform,
                        std::span<const std::byte> value) {
   const CodecOptions mine{.codec = part.codec, .schema = {}, .transform = transform};
-  if (value.empty() && parse_codec_name(part.codec).name == "auto") return make_bytes_codec();
+  if (value.empty() && parse_codec_name(part.codec).name == "auto") return make_untold_codec();
   try {
     return make_codec(mine, value);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("part '{}': {}", part.name, error.happened()),
-                error.remedy(), error.where());
+    throw of_part(part.name, error);
   }
 }
 
@@ -124,8 +138,14 @@ std::size_t part_to_transform(const std::vector<NamedCodec>& list,
       std::ranges::find(list, field.empty() ? std::string("image") : field, &NamedCodec::name);
   if (named != list.end()) return static_cast<std::size_t>(named - list.begin());
   const auto holds = [](const PartsCodec::Part& part) { return holds_image(part.codec); };
-  if (field.empty() && std::ranges::count_if(parts, holds) == 1) {
+  const auto images = std::ranges::count_if(parts, holds);
+  if (field.empty() && images == 1) {
     return static_cast<std::size_t>(std::ranges::find_if(parts, holds) - parts.begin());
+  }
+  const auto untold = [](const PartsCodec::Part& part) { return untold_of(*part.codec) > 0; };
+  if (field.empty() && images == 0 && std::ranges::any_of(parts, untold)) {
+    throw Error(ErrorKind::corrupt, "no part is an image, Datum or declared tensor to transform",
+                "name the codec of one, as --codec NAME=image");
   }
   throw Error(ErrorKind::usage,
               field.empty() ? "which part to transform is not clear"
@@ -143,15 +163,21 @@ void transform_one(const std::string& text, const std::vector<NamedCodec>& list,
   parts[chosen].codec = codec_of_part(list[chosen], text.substr(steps), values[chosen]);
 }
 
-/// Whether `codec` is not meant for a part of which a better one is known: what is said of images
-/// without naming a part is meant for those that may be images.
-bool gives_way(const std::string& codec, bool names_part) {
-  const CodecName parsed = parse_codec_name(codec);
-  return parsed.name == "auto" ||
-         (!names_part && (parsed.name == "image" || parsed.name == "datum"));
+}  // namespace
+
+Error of_part(const std::string& name, const Error& error) {
+  return Error(error.kind(), fmt::format("part '{}': {}", name, error.happened()), error.remedy(),
+               error.where());
 }
 
-}  // namespace
+std::string codec_beside(const std::string& codec, const std::string& known, bool names_part) {
+  if (known == "auto") return codec;
+  const CodecName said = parse_codec_name(codec);
+  const bool is_image = known == "image";
+  if (said.name == "auto") return is_image ? known + said.images.text() : known;
+  const bool of_images = said.name == "image" || said.name == "datum";
+  return of_images && !is_image && !names_part ? known : codec;
+}
 
 bool is_parts_codec(std::string_view codec) { return codec.starts_with(kOpen); }
 
@@ -170,8 +196,7 @@ std::string parts_codec_text(const std::vector<std::string>& parts, const std::s
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const auto said = std::ranges::find(list, parts[p], &NamedCodec::name);
     std::string codec = said != list.end() ? said->codec : listed ? "auto" : wanted;
-    const bool is_known = !known.empty() && known[p] != "auto";
-    if (is_known && gives_way(codec, said != list.end())) codec = known[p];
+    if (!known.empty()) codec = codec_beside(codec, known[p], said != list.end());
     text += fmt::format("{}{}={}", p == 0 ? "" : ",", parts[p], codec);
   }
   return text + ")";
@@ -185,7 +210,7 @@ CodecPtr make_parts_codec(const CodecOptions& options, std::span<const std::byte
   const auto values = split_parts(first_value, list.size());
   std::vector<PartsCodec::Part> parts;
   for (std::size_t p = 0; p < list.size(); ++p) {
-    parts.push_back({.codec = codec_of_part(list[p], {}, values[p])});
+    parts.push_back({.name = list[p].name, .codec = codec_of_part(list[p], {}, values[p])});
   }
   if (!options.transform.empty()) transform_one(options.transform, list, values, parts);
   Schema schema;

@@ -10,16 +10,18 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kMostAsked = 1000;
+// Each is a read of its own, at open: as many as make a row of bad samples unlikely.
+constexpr std::uint64_t kFewAsked = 16;
 
-/// Throws what is wrong with the request rather than with the value.
-std::optional<Schema> schema_told_by(const TellingSample& one) {
+/// Nothing where the value does not decode. Throws what is wrong with the request rather than with
+/// the value.
+CodecPtr codec_told_by(const TellingSample& one) {
   try {
-    Schema schema = make_codec(one.codec, bytes_of(one.value))->schema();
-    if (!schema.fields.empty()) return schema;
+    return make_codec(one.codec, bytes_of(one.value));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::corrupt && error.kind() != ErrorKind::unsupported) throw;
   }
-  return {};
+  return nullptr;
 }
 
 /// The sample; nothing where it cannot be read and that is passed over.
@@ -40,17 +42,41 @@ std::optional<TellingSample> read_one(const CodecOptions& options, std::uint64_t
   }
 }
 
-struct Vote {
-  TellingSample sample;
-  Schema schema;
-};
+/// Those of the samples looked at that tell the most.
+class Telling {
+ public:
+  explicit Telling(std::size_t most) : most_(most) {}
 
-TellingSample winner(std::vector<Vote>& votes) {
-  const auto agreeing = [&](const Vote& vote) {
-    return std::ranges::count(votes, vote.schema, &Vote::schema);
+  void add(TellingSample one, const Codec& codec) {
+    const std::size_t untold = untold_of(codec);
+    if (!votes_.empty() && untold > untold_) return;
+    if (untold < untold_) votes_.clear();
+    untold_ = untold;
+    if (votes_.size() < most_) votes_.push_back({std::move(one), codec.schema()});
+  }
+
+  bool any() const { return !votes_.empty(); }
+  bool fields() const { return any() && votes_.front().schema != Schema(); }
+  /// Whether no further sample says more.
+  bool all() const { return votes_.size() == most_ && untold_ == 0; }
+
+  /// The one that most others agree with, the first of such.
+  TellingSample winner() {
+    const auto agreeing = [&](const Vote& vote) {
+      return std::ranges::count(votes_, vote.schema, &Vote::schema);
+    };
+    return std::move(std::ranges::max_element(votes_, {}, agreeing)->sample);
+  }
+
+ private:
+  struct Vote {
+    TellingSample sample;
+    Schema schema;
   };
-  return std::move(std::ranges::max_element(votes, {}, agreeing)->sample);
-}
+  std::size_t most_;
+  std::size_t untold_ = 0;  ///< by each of them
+  std::vector<Vote> votes_;
+};
 
 }  // namespace
 
@@ -68,19 +94,19 @@ TellingSample find_telling_sample(const CodecOptions& options, std::uint64_t ent
   const bool any = parse_codec_name(options.codec).name == "auto";
   std::optional<TellingSample> first;  // that is anything
   std::optional<Error> problem;
-  std::vector<Vote> votes;
-  std::size_t looks = 0;
-  for (std::uint64_t id = 0; id < std::min(entries, kMostAsked); ++id) {
+  Telling telling(doubts.votes);
+  std::uint64_t looks = 0;
+  for (std::uint64_t id = 0; id < std::min(entries, kMostAsked) && !telling.all(); ++id) {
+    const bool enough = doubts.undecodable ? telling.fields() : telling.any();
+    if (looks >= kFewAsked && (enough || problem)) break;
     auto one = read_one(options, id, read, doubts.unreadable, problem);
     if (one && any && one->value.empty()) continue;  // says nothing
-    if (one && !doubts.undecodable) return std::move(*one);
+    ++looks;
     if (one && !first) first = one;
-    if (auto schema = one ? schema_told_by(*one) : std::nullopt) {
-      votes.push_back({std::move(*one), std::move(*schema)});
-    }
-    if (votes.size() == doubts.votes || (doubts.votes > 1 && ++looks == doubts.votes)) break;
+    const CodecPtr codec = one ? codec_told_by(*one) : nullptr;
+    if (codec) telling.add(std::move(*one), *codec);
   }
-  if (!votes.empty()) return winner(votes);
+  if (telling.any()) return telling.winner();
   if (first) return std::move(*first);
   if (problem) throw Error(*problem);
   CodecOptions bytes = options;

@@ -28,6 +28,7 @@ std::unique_ptr<DataSet> make_set(const FormatRequest& request, const std::strin
       files.found.files.push_back(root + "/" + path);
     }
   }
+  if (tree.images) found.set_images("image");
   for (const std::string& note : tree.notes()) found.note(note);
   found.set_labels(tree.class_names());
   found.set_whole_files();

@@ -171,6 +171,7 @@ void take_classes(Members members, const std::string& root, const DataFiles& fil
     found.add("image", entry.member, entry.part);
     found.add_in_memory("label", std::to_string(label));
   }
+  found.set_images("image");
   for (++label; label < labels.size(); ++label) found.note(no_samples_note(labels[label]));
   if (std::string doubt = doubtful_classes_note(labels); !doubt.empty()) found.note(doubt);
   found.set_labels(std::move(labels));

@@ -10,6 +10,7 @@
 
 #include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
+#include "tests/support/error_from.hpp"
 
 namespace forebay {
 namespace {
@@ -109,6 +110,33 @@ TEST(PartsCodec, ADatumKeepsItsFieldsBesideOtherParts) {
   EXPECT_EQ(std::to_integer<int>(label[0]), 7);
   EXPECT_THROW(codec->decode(packed({"some text", ""}), fields), Error);
   EXPECT_THROW(codec->decode(packed({datum}), fields), Error);
+}
+
+TEST(PartsCodec, PartsWithoutFieldsAreCheckedToo) {
+  const CodecOptions options{.codec = "parts(box=f32,n=number)", .schema = {}};
+  const auto codec = make_codec(options, packed({"12345678", "1"}));
+  EXPECT_EQ(to_string(codec->schema()), "n:i64[]");
+  std::vector<std::byte> number(8);
+  const std::span<std::byte> fields[] = {number};
+  codec->decode(packed({"123456781234", "2"}), fields);
+  codec->decode(packed({"", "2"}), fields);
+  const Error error = test::error_from([&] { codec->decode(packed({"1234567", "2"}), fields); });
+  EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+  EXPECT_EQ(error.happened(), "part 'box': 7 bytes are no array of f32");
+}
+
+TEST(PartsCodec, ThatOfAPartWhoseKindIsKnownKeepsWhatIsSaidOfImages) {
+  const std::vector<std::string> parts{"jpg", "cls", "txt"};
+  const std::vector<std::string> known{"image", "number", "auto"};
+  const auto text = [&](const std::string& wanted) {
+    return parts_codec_text(parts, wanted, known);
+  };
+  EXPECT_EQ(text("auto"), "parts(jpg=image,cls=number,txt=auto)");
+  EXPECT_EQ(text("auto:rgb"), "parts(jpg=image:rgb,cls=number,txt=auto:rgb)");
+  EXPECT_EQ(text("image:gray"), "parts(jpg=image:gray,cls=number,txt=image:gray)");
+  EXPECT_EQ(text("jpg=auto:rgb"), "parts(jpg=image:rgb,cls=number,txt=auto)");
+  EXPECT_EQ(text("jpg=bytes,cls=image"), "parts(jpg=bytes,cls=image,txt=auto)");
+  EXPECT_EQ(text("datum"), "parts(jpg=datum,cls=number,txt=datum)");
 }
 
 TEST(PartsCodec, WhatMakesNoSenseIsRefused) {
