@@ -237,25 +237,6 @@ std::size_t end_of_files(const std::string& text) {
   throw Error(ErrorKind::usage, what, "write FILE#x=NAME,y=NAME, or FILE#NAME", {.file = text});
 }
 
-std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
-  std::vector<FieldChoice> choices;
-  for (const std::string& part : split(fields, ',')) {
-    const std::size_t equals = find_mark(part, '=', 0);
-    FieldChoice choice{.name = {}, .stored = without_escapes(part)};
-    if (equals != std::string::npos) {
-      choice = {.name = part.substr(0, equals),
-                .stored = without_escapes(std::string_view(part).substr(equals + 1))};
-      if (choice.name.empty()) bad_fields(text, "a field has no name before the '='");
-      if (field_name(choice.name) != choice.name) {
-        bad_fields(text, fmt::format("'{}' is not a field name", choice.name));
-      }
-    }
-    if (choice.stored.empty()) bad_fields(text, "a field after the '#' is empty");
-    choices.push_back(std::move(choice));
-  }
-  return choices;
-}
-
 [[noreturn]] void bad_names(const std::string& text, const std::string& what) {
   throw Error(ErrorKind::usage, what, "write NAME=FILES&NAME=FILES", {.file = text});
 }
@@ -353,6 +334,25 @@ DatasetFiles find_dataset_files(const std::string& text) {
   DatasetFiles result{.files = expand(text.substr(0, end)), .fields = {}};
   if (end < text.size()) result.fields = parse_fields(text.substr(end + 1), text);
   return result;
+}
+
+std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text) {
+  std::vector<FieldChoice> choices;
+  for (const std::string& part : split(fields, ',')) {
+    const std::size_t equals = find_mark(part, '=', 0);
+    FieldChoice choice{.name = {}, .stored = without_escapes(part)};
+    if (equals != std::string::npos) {
+      choice = {.name = part.substr(0, equals),
+                .stored = without_escapes(std::string_view(part).substr(equals + 1))};
+      if (choice.name.empty()) bad_fields(text, "a field has no name before the '='");
+      if (field_name(choice.name) != choice.name) {
+        bad_fields(text, fmt::format("'{}' is not a field name", choice.name));
+      }
+    }
+    if (choice.stored.empty()) bad_fields(text, "a field after the '#' is empty");
+    choices.push_back(std::move(choice));
+  }
+  return choices;
 }
 
 bool is_unfinished(const std::string& path) {

@@ -53,6 +53,9 @@ std::vector<std::string> find_files(const std::string& text);
 /// Throws the same, and usage for fields that make no sense.
 DatasetFiles find_dataset_files(const std::string& text);
 
+/// What is said behind the '#' of `text`. Throws usage.
+std::vector<FieldChoice> parse_fields(const std::string& fields, const std::string& text);
+
 /// What `forebay pack` keeps beside data that it has not finished: DEST.partial/forebay-pack.json.
 inline constexpr const char* kPackPlan = "forebay-pack.json";
 /// Whether `path` is a folder that `forebay pack` was interrupted in. Patterns do not match it.

@@ -107,6 +107,12 @@ void add_side(std::vector<SamplePart>& all, const FieldSet& side, std::uint32_t 
 
 }  // namespace
 
+void require_together(std::span<const FileField> fields) {
+  Schema schema;
+  for (const FileField& one : fields) add_field(schema, one.field, {});
+  require_same_rows(fields);
+}
+
 std::unique_ptr<DataSet> open_fields(const std::string& text, const std::string& format,
                                      DataFiles files, std::span<const FieldChoice> choices,
                                      const ReadFields& read,

@@ -25,6 +25,9 @@ struct FileField {
 /// the file is named by the caller.
 using ReadFields = std::function<std::vector<FileField>(const std::shared_ptr<const File>&)>;
 
+/// Throws usage for two fields of one name, and for fields of unequal lengths.
+void require_together(std::span<const FileField> fields);
+
 /// `files`, as the user named them by `text`, one behind the other: the fields that `read` finds,
 /// or those of `choices`, in that order and under the names that they give. `notes` are looked at
 /// when all files are read. Throws usage for two fields of one name, for fields of unequal lengths

@@ -625,6 +625,96 @@ class Hdf5Samples(Formats):
                 file[f"{c}/0"], file[f"{c}/1"] = values((6, 5), "u1", c), c
         self.check(path, [np.stack([values((6, 5), "u1", c) for c in range(30)]), np.arange(30)])
 
+    def ragged(self, names, **more):
+        """A file whose data sets are called so, the first filled with 0, the next with 1, ..."""
+        path = self.path("ragged.h5")
+        with self.new_file("ragged.h5") as file:
+            for i, name in enumerate(names):
+                file[name] = np.full((2, 3), i)
+            for name, data in more.items():
+                file[name] = data
+        return path
+
+    def test_of_several_numbers_in_a_name_none_is_taken_for_samples(self):
+        """Data sets that do not belong together would be fields of one sample."""
+        grid = [(c, s) for c in range(3) for s in range(4)]
+        uneven = [(c, s) for c, count in ((0, 4), (1, 2), (2, 5)) for s in range(count)]
+        for name, each in (("case{:02}_slice{:03}", "#case*"), ("s{}_{}", "#s*"), ("({}, {})", "#(*)"),
+                           ("12:{:02}:{:02}", "#12:*")):
+            for pairs in (grid, uneven):
+                path = self.ragged([name.format(*pair) for pair in pairs])
+                with self.subTest(name=name, pairs=len(pairs)):
+                    found = self.choices(path, "several numbers")
+                    self.assertEqual(found[0], each)
+                    self.assertEqual(len(found), 2 + (pairs is grid), found)
+                    self.assertEqual(found[-1], each + "[:]")
+                    self.check(path + each, [np.stack([np.full((2, 3), i) for i in range(len(pairs))])])
+                    if pairs is grid:  # a sample of each second number
+                        self.check(path + found[1], [np.stack([np.full((2, 3), 4 * c + s)
+                                                               for s in range(4)]) for c in range(3)])
+
+    def test_of_several_numbers_in_the_name_of_a_group_none_is_taken_either(self):
+        for pairs in ([(c, s) for c in range(3) for s in range(4)], [(0, 0), (0, 1), (1, 0)]):
+            names = [f"case_{c}_slice_{s}/{part}" for part in ("image", "label") for c, s in pairs]
+            path, count = self.ragged(names), len(pairs)
+            found = self.choices(path, "several numbers")
+            self.assertEqual(found[0], "#case_*/image,case_*/label")
+            self.check(path + found[0], [np.stack([np.full((2, 3), i + at) for i in range(count)])
+                                         for at in (0, count)])
+        path = self.ragged([f"p{p}/scan{s}/{part}" for part in ("image", "label")
+                            for p in range(5) for s in range(3)])
+        found = self.choices(path, "a sample each, or hold a sample in each group")
+        self.assertEqual(found[0], "#*/*/image,*/*/label")
+        self.assertEqual(len(found), 2)
+        self.check(path + found[0], [np.stack([np.full((2, 3), 15 * at + i) for i in range(15)])
+                                     for at in (0, 1)])
+
+    def test_a_number_may_be_a_decimal_or_negative(self):
+        for names in ([f"t_{i / 4:.2f}" for i in range(12)], [f"{i / 2}" for i in range(12)],
+                      [f"{i / 8:g}" for i in range(12)], [f"{i}" for i in range(-6, 6)],
+                      [f"x_{i}" for i in range(-6, 6)], [f"{i / 4}" for i in range(-6, 6)],
+                      [f"{i}_{i * 7 % 3}" for i in range(12)]):
+            path = self.ragged(names)
+            with self.subTest(name=names[0]):
+                self.check(path, [np.stack([np.full((2, 3), i) for i in range(12)])])
+                self.assertIn("(12 samples)", self.notes(path))
+
+    def test_other_types_tell_that_numbers_are_those_of_fields(self):
+        with self.new_file("t.h5") as file:
+            for i in range(9):
+                file[f"cam0_{i}"], file[f"cam1_{i}"] = values((4, 4, 3), "u1", i), values((4, 4), "<f4", i)
+        self.check(self.path("t.h5"), [np.stack([values((4, 4, 3), "u1", i) for i in range(9)]),
+                                       np.stack([values((4, 4), "<f4", i) for i in range(9)])])
+
+    def test_a_name_of_its_own_is_none_of_a_pattern(self):
+        path = self.ragged([str(i) for i in range(12)], labels=np.arange(12) * 5, more=np.arange(7))
+        images = np.stack([np.full((2, 3), i) for i in range(12)])
+        self.check(path, [images])
+        self.assertIn("left out, as they belong to no sample: labels, more", self.notes(path))
+        with h5py.File(path, "a") as file:
+            del file["more"]
+        self.assertIn(f"with a row for each of labels: '{path}#*,labels'", self.notes(path))
+        self.check(path + "#*,labels", [images, np.arange(12) * 5])
+        self.check(path + "#y=labels,x=*", [np.arange(12) * 5, images])
+        # Hexadecimal numbers are like the others.
+        path = self.ragged([f"{i:02x}" for i in range(12)])
+        self.assertEqual(self.succeed_json("inspect", path)["entries"], 12)
+
+    def test_remedies_that_cannot_work_are_not_printed(self):
+        path = self.path("robo.h5")
+        with self.new_file("robo.h5") as file:
+            for i in range(12):
+                file[f"data/demo_{i}/actions"] = values((5 + i, 2), "<f4", i)
+                file[f"data/demo_{i}/obs/x"] = values((5 + i, 2), "<f4", i + 20)
+        found = self.choices(path, "not read where their shapes differ")
+        self.assertEqual(found, ["#data/demo_0/actions,data/demo_0/obs/x"])
+        self.check(path + found[0], [values((5, 2), "<f4"), values((5, 2), "<f4", 20)])
+        path = self.ragged([f"{i}/x" for i in range(6)] + [f"{i}/y" for i in range(5)])
+        line = self.fail("inspect", path, naming=["sample '5' has no '*/y'"])
+        for choice in re.findall(r"'[^']*\.h5(#[^']+)'", line):
+            self.succeed("inspect", path + choice)
+        self.assertIn("#*/x'", line)
+
     def test_groups_of_other_types_are_parts_of_samples(self):
         path = self.path("p.h5")
         images, depths = ([values(shape, dtype, i) for i in range(30)]

@@ -283,6 +283,8 @@ void require_same_numbers(const lmdb::Database& database, const Found& one, cons
 
 }  // namespace
 
+bool may_name_part(const std::string& name) { return may_be_part(words_of(name)); }
+
 bool is_usual_part(const std::string& prefix) { return is_usual(words_of(prefix)); }
 
 bool looks_grouped(const KeyLook& look, bool asked) {

@@ -256,7 +256,9 @@ KeyLook Look::run() {
   }
   find_groups();
   take_beside_groups();
-  if (choice_.guess && left() > 1 && !looks_grouped(look_, choice_.grouped)) find_unlike();
+  if (!choice_.guess || left() < 2 || looks_grouped(look_, choice_.grouped)) return look_;
+  find_unlike();
+  if (look_.guess.empty()) tell_suffixes();
   return look_;
 }
 

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,6 +100,10 @@ class Look {
   bool group_at(lmdb::Cursor& cursor, const NumberedKey& first);
   void take_beside_groups();
   void take_odd();
+
+  // What may be parts of samples by names at the ends of keys: key_suffixes.cc.
+  bool have_all(std::span<const std::string> keys, const std::set<std::string>& suffixes);
+  void tell_suffixes();
 
   // What is unlike the other keys: unlike_keys.cc.
   std::vector<std::string> end_keys(bool back);

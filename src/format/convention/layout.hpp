@@ -122,6 +122,8 @@ std::optional<std::string> guess_of_plain(lmdb::Database& database,
 bool looks_grouped(const KeyLook& look, bool asked);
 /// Whether parts of samples are often called like this prefix.
 bool is_usual_part(const std::string& prefix);
+/// Whether a part of samples may be called so: begins with a letter, and tells no split.
+bool may_name_part(const std::string& name);
 /// KeyLook::guess: of prefixes that may be names of parts, where nothing says that they are.
 std::string guess_of_groups(const KeyLook& look);
 /// Throws corrupt naming a missing partner.

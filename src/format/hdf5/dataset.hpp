@@ -96,6 +96,9 @@ struct FileContent {
 FileContent read_file(const std::shared_ptr<const File>& file, std::span<const FieldChoice> choices,
                       std::vector<std::string>& notes);
 
+/// Throws what open_hdf5() does where the content of its only file is none that it can open.
+void require_readable(const FileContent& content);
+
 // The chunks of a data set: their shape, their filters, and where each is.
 //
 // The caller adds file and data set to errors.

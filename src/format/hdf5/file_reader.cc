@@ -102,6 +102,8 @@ class FileReader {
                            const std::string& links);
   std::vector<FieldChoice> without_rows_marks(std::span<const FieldChoice> choices) const;
   void add_second_names(Listing& listing) const;
+  Listing names_for_patterns(std::span<const FieldChoice> choices) const;
+  bool reads(const std::string& choices);
   FileContent read_by_choice(std::span<const FieldChoice> choices);
 
   const Library library_;
@@ -259,9 +261,7 @@ std::vector<FieldChoice> FileReader::without_rows_marks(
                               shown_name(stored), choice.name),
                   "leave the name out", {.file = path()});
     }
-    Listing listing = names();
-    add_second_names(listing);
-    const NamedSamples all = match_samples(listing.datasets, {name});
+    const NamedSamples all = match_samples(names_for_patterns(choices).datasets, {name});
     for (std::size_t s = 0; s < all.keys.size(); ++s) {
       plain.push_back({.name = {}, .stored = all.at(0, s)});
     }
@@ -281,6 +281,17 @@ void FileReader::add_second_names(Listing& listing) const {
   }
 }
 
+/// What a '*' may stand for: not what is named by itself beside it.
+Listing FileReader::names_for_patterns(std::span<const FieldChoice> choices) const {
+  Listing listing = names();
+  add_second_names(listing);
+  for (const FieldChoice& choice : choices) {
+    const std::string& name = choice.stored;
+    std::erase(listing.datasets, name.substr(std::min(name.find_first_not_of('/'), name.size())));
+  }
+  return listing;
+}
+
 /// Those with a '*' that is in no name are of samples that have data sets of their own; beside them
 /// may be others that have a row for each.
 FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
@@ -296,8 +307,7 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   if (starred.empty()) return {.fields = std::move(rows)};
   std::vector<std::string> patterns;
   for (const FieldChoice& choice : starred) patterns.push_back(choice.stored);
-  Listing listing = names();
-  add_second_names(listing);
+  const Listing listing = names_for_patterns(choices);
   const NamedSamples samples = match_samples(listing.datasets, std::move(patterns));
   const std::string links = links_left_out(listing);
   require_whole(samples, path(), links);
@@ -305,7 +315,7 @@ FileContent FileReader::read_by_choice(std::span<const FieldChoice> choices) {
   if (rows.empty()) return content;
   if (content.fields.empty()) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("samples have different lengths, and no rows of '{}' beside them",
+                fmt::format("samples have different shapes, and no rows of '{}' beside them",
                             rows[0].field.name),
                 "name either alone", {.file = path()});
   }
@@ -338,7 +348,8 @@ FileContent FileReader::read_group(const std::string& group, bool rows) {
                       .group = below,
                       .names = listing.datasets,
                       .links = links,
-                      .open = [this](const std::string& name) { return open(main_, name); }});
+                      .open = [this](const std::string& name) { return open(main_, name); },
+                      .reads = [this](const std::string& choices) { return reads(choices); }});
     for (const std::string& text : layout.notes) note(text);
     if (layout.samples) {
       std::vector<FieldChoice> choices;
@@ -377,6 +388,20 @@ FileContent FileReader::read(std::span<const FieldChoice> choices) {
   group.erase(0, std::min(group.find_first_not_of('/'), group.size()));
   group.erase(group.find_last_not_of('/') + 1);
   return read_group(group, rows);
+}
+
+/// Whether `choices` can be read, as they stand behind a '#'; tells nothing of what is left out.
+bool FileReader::reads(const std::string& choices) {
+  const std::vector<std::string> notes = notes_;
+  bool read_well = true;
+  try {
+    require_readable(read(parse_fields(choices, path())));
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+    read_well = false;
+  }
+  notes_ = notes;
+  return read_well;
 }
 
 }  // namespace

@@ -25,15 +25,20 @@ struct NamedSamples {
   std::vector<std::string> keys;    ///< what '*' stands for, in the order of samples
   std::vector<std::string> others;  ///< names that belong to no sample
   std::string lacking;              ///< which sample has not what others have, if one has not
-  /// Of samples that were found: each name, or the pattern that it shares with others.
-  std::vector<std::string> layout;
+  std::vector<std::string> whole;   ///< patterns that all samples have
+
+  // Of samples that were found.
+  std::vector<std::string> layout;  ///< each name, or the pattern that it shares with others
+  /// Where names differ in several numbers of a step, of which none alone tells them apart: a
+  /// pattern for each value of the others, "case00_slice*" and "case01_slice*".
+  std::vector<std::string> by_single_numbers;
 
   std::string at(std::size_t pattern, std::size_t sample) const;  ///< a name
   bool in_groups() const;                                         ///< each sample is a group
 };
 
-/// The samples that `patterns`, each with a '*' or "*/*", make of `names`: by name, numbers in
-/// names by what they are.
+/// The samples that `patterns`, each with a '*' or "*/*", make of `names`: in the order of names,
+/// numbers in these by what they are. A name belongs to the longest pattern that it matches.
 /// Throws not_found for a pattern of nothing.
 NamedSamples match_samples(std::span<const std::string> names, std::vector<std::string> patterns);
 /// Those that names alone suggest.
@@ -48,16 +53,19 @@ struct LayoutCase {
   std::span<const std::string> names;  ///< of data sets
   std::string links;                   ///< what is left out where samples have their own, in words
   std::function<Id(const std::string& name)> open;
+  /// Whether what may stand behind the '#' can be read.
+  std::function<bool(const std::string& choices)> reads;
 };
 struct Layout {
   std::optional<NamedSamples> samples;  ///< nothing: rows
   std::vector<std::string> notes;       ///< what was taken for what
 };
-/// Throws usage where it is not clear, with each way to say it, and corrupt where a sample lacks
-/// what others have.
+/// Throws usage where it is not clear, with each way to say it that can be read, and corrupt where
+/// a sample lacks what others have.
 Layout judge_layout(const LayoutCase& of);
-/// The latter alone.
-void require_whole(const NamedSamples& samples, const std::string& path, const std::string& links);
+/// The latter alone. `rows` names all data sets, if these may be rows.
+void require_whole(const NamedSamples& samples, const std::string& path, const std::string& links,
+                   const std::string& rows = {});
 
 /// In a message.
 std::string some_of(std::span<const std::string> names);

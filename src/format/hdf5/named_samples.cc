@@ -9,6 +9,7 @@
 #include "forebay/error.hpp"
 #include "format/dataset_files.hpp"
 #include "format/hdf5/layout.hpp"
+#include "format/hdf5/name_numbers.hpp"
 
 namespace forebay::hdf5 {
 namespace {
@@ -16,25 +17,111 @@ namespace {
 /// Siblings without numbers are samples only where there are more of them than anybody has fields.
 constexpr std::size_t kMostFields = 16;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+/// Stands for a number in a form; no name of a data set that anybody can type has it.
+constexpr char kNumber = '\1';
 
-/// Calls use(pattern) for each run of digits in `name`, and what stands for it.
-template <typename Use>
-void for_each_number(const std::string& name, Use&& use) {
-  for (std::size_t begin = 0; begin < name.size();) {
-    if (!is_digit(name[begin])) {
-      ++begin;
-      continue;
+/// Names that are the same but for their numbers.
+class Forms {
+ public:
+  explicit Forms(std::span<const std::string> names);
+
+  /// Calls use(pattern) with a '*' for each step of `name` in which names of its form differ: from
+  /// the first to the last number that does.
+  template <typename Use>
+  void for_each_step(const std::string& name, Use&& use) const;
+  /// Calls use(pattern) for each single number of steps in which several differ, of which none
+  /// alone tells names apart: "case00_slice000", but not "img_0_17" where each has its own first.
+  template <typename Use>
+  void for_each_mixed_number(const std::string& name, Use&& use) const;
+
+ private:
+  struct Step {
+    std::set<std::string> texts;  // each with all of its numbers
+    std::vector<std::set<std::string>> numbers;
+  };
+  struct Spelled {
+    std::string form;
+    std::vector<std::vector<NumberPlace>> steps;  // those that have numbers
+  };
+  static Spelled spell(const std::string& name);
+
+  std::map<std::string, std::vector<Step>> all_;
+};
+
+Forms::Spelled Forms::spell(const std::string& name) {
+  Spelled spelled;
+  std::size_t end = 0;
+  for (const NumberPlace& place : numbers_in(name)) {
+    const std::string between = name.substr(end, place.begin - end);
+    if (spelled.steps.empty() || between.find('/') != std::string::npos) {
+      spelled.steps.emplace_back();
     }
-    const auto end = static_cast<std::size_t>(
-        std::find_if_not(name.begin() + static_cast<std::ptrdiff_t>(begin), name.end(), is_digit) -
-        name.begin());
-    use(name.substr(0, begin) + "*" + name.substr(end));
-    begin = end;
+    spelled.steps.back().push_back(place);
+    spelled.form += between + kNumber;
+    end = place.end;
+  }
+  spelled.form += name.substr(end);
+  return spelled;
+}
+
+std::string text_at(const std::string& name, std::size_t begin, std::size_t end) {
+  return name.substr(begin, end - begin);
+}
+
+std::string starred(const std::string& name, std::size_t begin, std::size_t end) {
+  return name.substr(0, begin) + "*" + name.substr(end);
+}
+
+Forms::Forms(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    const Spelled spelled = spell(name);
+    std::vector<Step>& steps = all_[spelled.form];
+    steps.resize(spelled.steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const std::vector<NumberPlace>& places = spelled.steps[s];
+      steps[s].texts.insert(text_at(name, places.front().begin, places.back().end));
+      steps[s].numbers.resize(places.size());
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        steps[s].numbers[i].insert(text_at(name, places[i].begin, places[i].end));
+      }
+    }
   }
 }
 
-/// The same for each step of the path.
+bool differs(const std::set<std::string>& numbers) { return numbers.size() > 1; }
+
+template <typename Use>
+void Forms::for_each_step(const std::string& name, Use&& use) const {
+  const Spelled spelled = spell(name);
+  const std::vector<Step>& steps = all_.at(spelled.form);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    const auto& numbers = steps[s].numbers;
+    const auto first = std::ranges::find_if(numbers, differs);
+    if (first == numbers.end()) continue;
+    const auto last = std::find_if(numbers.rbegin(), numbers.rend(), differs);
+    const auto begin = static_cast<std::size_t>(first - numbers.begin());
+    const auto end = static_cast<std::size_t>(numbers.rend() - last) - 1;
+    use(starred(name, spelled.steps[s][begin].begin, spelled.steps[s][end].end));
+  }
+}
+
+template <typename Use>
+void Forms::for_each_mixed_number(const std::string& name, Use&& use) const {
+  const Spelled spelled = spell(name);
+  const std::vector<Step>& steps = all_.at(spelled.form);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    const Step& step = steps[s];
+    const bool one_tells = std::ranges::any_of(
+        step.numbers, [&](const auto& numbers) { return numbers.size() == step.texts.size(); });
+    if (one_tells) continue;
+    for (std::size_t i = 0; i < step.numbers.size(); ++i) {
+      const NumberPlace& place = spelled.steps[s][i];
+      if (differs(step.numbers[i])) use(starred(name, place.begin, place.end));
+    }
+  }
+}
+
+/// Calls use(pattern) for each step of the path.
 template <typename Use>
 void for_each_step(const std::string& name, Use&& use) {
   for (std::size_t begin = 0; begin <= name.size();) {
@@ -115,33 +202,49 @@ std::string matched(const std::string& name, const std::string& pattern, const S
   return slashes == steps ? key : std::string();
 }
 
-/// The number that `text` begins with, without zeros in front, which becomes shorter by it.
-std::string_view take_number(std::string_view& text) {
-  const auto end =
-      static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
-  std::string_view number = text.substr(0, end);
-  number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
-  text.remove_prefix(end);
-  return number;
+/// In the order of names.
+std::vector<std::string> in_order(const std::set<std::string>& keys, const std::string& pattern) {
+  // What stands before a key says what numbers are in it.
+  const std::string head = pattern.substr(0, stars_of(pattern)->begin);
+  std::vector<std::string> names;
+  for (const std::string& key : keys) names.push_back(head + key);
+  std::ranges::sort(names, NameOrder(names));
+  for (std::string& name : names) name.erase(0, head.size());
+  return names;
 }
 
-/// By bytes, but numbers in names by what they are: "s9" comes before "s10".
-bool comes_before(const std::string& a, const std::string& b) {
-  std::string_view x = a;
-  std::string_view y = b;
-  while (!x.empty() && !y.empty()) {
-    if (is_digit(x[0]) && is_digit(y[0])) {
-      const std::string_view number = take_number(x);
-      const std::string_view other = take_number(y);
-      if (number.size() != other.size()) return number.size() < other.size();
-      if (number != other) return number < other;
-    } else {
-      if (x[0] != y[0]) return x[0] < y[0];
-      x.remove_prefix(1);
-      y.remove_prefix(1);
-    }
+/// The patterns that `name` belongs to: those that say the most of it, "img_*_mask" rather than
+/// "img_*". Calls use(number, key).
+template <typename Use>
+void for_each_match(const std::string& name, const std::vector<std::string>& patterns,
+                    std::span<const Stars> stars, Use&& use) {
+  std::vector<std::string> keys;
+  std::size_t longest = 0;
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    keys.push_back(matched(name, patterns[p], stars[p]));
+    if (!keys[p].empty()) longest = std::max(longest, patterns[p].size());
   }
-  return x.empty() != y.empty() ? x.empty() : a < b;
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    if (!keys[p].empty() && patterns[p].size() == longest) use(p, keys[p]);
+  }
+}
+
+/// NamedSamples::by_single_numbers of those of `names` whose pattern, in `chosen`, is one of
+/// `patterns`.
+std::vector<std::string> by_single_numbers(std::span<const std::string> names,
+                                           std::span<const std::string> chosen,
+                                           const std::vector<std::string>& patterns,
+                                           const Forms& forms) {
+  std::vector<std::string> members;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::ranges::binary_search(patterns, chosen[i])) members.push_back(names[i]);
+  }
+  const auto single = families(members, [&](const std::string& name, auto&& use) {
+    forms.for_each_mixed_number(name, use);
+  });
+  std::set<std::string> different(single.begin(), single.end());
+  different.erase(std::string());
+  return {different.begin(), different.end()};
 }
 
 }  // namespace
@@ -166,13 +269,11 @@ NamedSamples match_samples(std::span<const std::string> names, std::vector<std::
   std::set<std::string> all;
   for (const std::string& name : names) {
     bool belongs = false;
-    for (std::size_t p = 0; p < keys.size(); ++p) {
-      const std::string key = matched(name, found.patterns[p], stars[p]);
-      if (key.empty()) continue;
+    for_each_match(name, found.patterns, stars, [&](std::size_t p, const std::string& key) {
       belongs = true;
       keys[p].insert(key);
       all.insert(key);
-    }
+    });
     if (!belongs) found.others.push_back(name);
   }
   for (std::size_t p = 0; p < keys.size(); ++p) {
@@ -183,27 +284,33 @@ NamedSamples match_samples(std::span<const std::string> names, std::vector<std::
     }
     const auto lacks =
         std::ranges::find_if(all, [&](const std::string& key) { return !keys[p].contains(key); });
-    if (lacks == all.end() || !found.lacking.empty()) continue;
-    found.lacking = fmt::format("sample '{}' has no '{}', which {} of {} have", shown_name(*lacks),
-                                shown_name(found.patterns[p]), keys[p].size(), all.size());
+    if (lacks == all.end()) {
+      found.whole.push_back(found.patterns[p]);
+    } else if (found.lacking.empty()) {
+      found.lacking =
+          fmt::format("sample '{}' has no '{}', which {} of {} have", shown_name(*lacks),
+                      shown_name(found.patterns[p]), keys[p].size(), all.size());
+    }
   }
-  found.keys.assign(all.begin(), all.end());
-  std::ranges::sort(found.keys, comes_before);
+  found.keys = in_order(all, found.patterns[0]);
   return found;
 }
 
 std::optional<NamedSamples> find_samples(std::span<const std::string> names) {
-  const auto numbers = [](const std::string& name, auto&& use) { for_each_number(name, use); };
+  const Forms forms(names);
+  const auto numbers = [&](const std::string& name, auto&& use) { forms.for_each_step(name, use); };
   const auto steps = [](const std::string& name, auto&& use) { for_each_step(name, use); };
   auto chosen = families(names, numbers);
   auto patterns = common(chosen, names.size(), 2);
-  if (patterns.empty()) {
+  const bool by_numbers = !patterns.empty();
+  if (!by_numbers) {
     chosen = families(names, steps);
     patterns = common(chosen, names.size(), kMostFields + 1);
   }
   if (patterns.empty()) return {};
-  NamedSamples found = match_samples(names, std::move(patterns));
+  NamedSamples found = match_samples(names, patterns);
   found.layout = layout_of(names, chosen);
+  if (by_numbers) found.by_single_numbers = by_single_numbers(names, chosen, patterns, forms);
   return found;
 }
 

@@ -67,30 +67,39 @@ void add_part(const Dataset& one, std::uint32_t file, FoundMembers& found) {
   }
 }
 
+std::vector<PartOfSamples> parts_of(const FileContent& content) {
+  std::vector<PartOfSamples> parts;
+  for (const std::vector<Dataset>& all : content.parts) {
+    parts.push_back({.first = all[0].field, .first_stored = all[0].stored});
+  }
+  return parts;
+}
+
+void add_samples(const FileContent& content, std::uint32_t file, std::vector<PartOfSamples>& parts,
+                 FoundMembers& found) {
+  if (content.parts.size() != parts.size()) {
+    throw Error(ErrorKind::usage, "its samples have other parts than those of the first file",
+                "leave it out, or name what all files have: FILES#*/NAME");
+  }
+  for (std::size_t s = 0; s < content.keys.size(); ++s) {
+    found.begin_sample(content.keys[s]);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      parts[p].add(content.parts[p][s]);
+      add_part(content.parts[p][s], file, found);
+    }
+  }
+  found.end_file();
+}
+
 /// Samples of different lengths, whose parts are data sets.
 std::unique_ptr<DataSet> open_parts(const std::string& text, DataFiles files,
                                     std::span<const FileContent> contents,
                                     std::span<const std::string> notes) {
   FoundMembers found;
-  std::vector<PartOfSamples> parts;
-  for (const std::vector<Dataset>& all : contents[0].parts) {
-    parts.push_back({.first = all[0].field, .first_stored = all[0].stored});
-  }
+  std::vector<PartOfSamples> parts = parts_of(contents[0]);
   for (std::uint32_t f = 0; f < files.size(); ++f) {
-    const FileContent& content = contents[f];
     try {
-      if (content.parts.size() != parts.size()) {
-        throw Error(ErrorKind::usage, "its samples have other parts than those of the first file",
-                    "leave it out, or name what all files have: FILES#*/NAME");
-      }
-      for (std::size_t s = 0; s < content.keys.size(); ++s) {
-        found.begin_sample(content.keys[s]);
-        for (std::size_t p = 0; p < parts.size(); ++p) {
-          parts[p].add(content.parts[p][s]);
-          add_part(content.parts[p][s], f, found);
-        }
-      }
-      found.end_file();
+      add_samples(contents[f], f, parts, found);
     } catch (const Error& error) {
       throw error.within({.file = files[f]->path()});
     }
@@ -143,6 +152,15 @@ bool is_hdf5(const File& file) {
     if (std::ranges::equal(bytes, kSignature, same)) return true;
   }
   return false;
+}
+
+void require_readable(const FileContent& content) {
+  if (content.fields.empty()) {
+    FoundMembers found;
+    std::vector<PartOfSamples> parts = parts_of(content);
+    add_samples(content, 0, parts, found);
+  }
+  require_together(content.fields);
 }
 
 std::unique_ptr<DataSet> open_hdf5(const std::string& text, DataFiles files,

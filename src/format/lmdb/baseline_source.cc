@@ -12,13 +12,14 @@ constexpr int kAttempts = 20;
 }  // namespace
 
 BaselineSource::BaselineSource(const std::string& path) : path_(path) {
-  const DatasetPath resolved = resolve_dataset_path(path);
+  DatasetPath resolved = resolve_dataset_path(path);
   if (resolved.foreign) {
     throw Error(ErrorKind::unsupported, "liblmdb maps files of the operating system only",
                 "use another strategy than lmdb", {.file = path});
   }
   // Our own look at the file comes first: its errors are clearer than liblmdb's.
-  Database::open(open_snapshot(resolved, Engine::pread, nullptr), resolved.name, false);
+  resolved.name =
+      Database::open(open_snapshot(resolved, Engine::pread, nullptr), resolved.name, false).name();
   try {
     begin(resolved, shared_reader_environment(resolved));
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/log.hpp"
+#include "format/dataset_files.hpp"
 #include "format/lmdb/inspect.hpp"
 #include "format/lmdb/reader_slot.hpp"
 #include "format/user_cache.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int kAttempts = 20;
 constexpr std::size_t kNamesInMessage = 20;
+constexpr std::size_t kMostShownBytes = 2048;  // in hexadecimal; LMDB's keys have 511
 // A deeper main tree is hardly one of named databases, and whoever reads one of these is told then.
 constexpr unsigned kDeepestContainer = 2;
 
@@ -43,7 +45,7 @@ std::vector<std::string> list_names(Tree& main, bool only_leading) {
 std::string joined(std::vector<std::string> names) {
   const std::size_t all = names.size();
   names.resize(std::min(all, kNamesInMessage));
-  for (std::string& name : names) name = printable_key(name);
+  for (std::string& name : names) name = shown_name(name);
   return fmt::format("{}{}", fmt::join(names, ", "), all > kNamesInMessage ? ", ..." : "");
 }
 
@@ -55,8 +57,23 @@ void refuse_container(Tree& main, const std::string& file) {
   if (names.empty()) return;
   throw Error(ErrorKind::usage,
               fmt::format("the main database only holds named ones: {}", joined(names)),
-              fmt::format("choose one by path#name, for example #{}", printable_key(names.front())),
+              fmt::format("choose one by path#name, for example #{}", shown_name(names.front())),
               {.file = file});
+}
+
+bool has_name(Tree& main, const std::string& name) {
+  const auto key = std::as_bytes(std::span(name));
+  const Cursor cursor = main.seek(key);
+  return cursor.valid() && compare_keys(main.node(cursor).key, key, 0) == 0;
+}
+
+/// The database's own name, also where `name` is what messages show of it: 0x782079.
+std::string stored_name(Tree& main, const std::string& name) {
+  if (!name.starts_with("0x") || has_name(main, name)) return name;
+  const auto names = list_names(main, false);
+  const auto shown = std::ranges::find_if(
+      names, [&](const std::string& one) { return printable_key(one, kMostShownBytes) == name; });
+  return shown == names.end() ? name : *shown;
 }
 
 TreeHeader find_named(Tree& main, const Snapshot& snapshot, const std::string& name) {
@@ -181,14 +198,16 @@ Database Database::open(std::shared_ptr<const Snapshot> snapshot, const std::str
   refuse_cut_file(*pages);
   TreeHeader header = snapshot->meta().main_tree;
   Tree main(*pages, header);
+  std::string stored = name;
   if (!name.empty()) {
     refuse_duplicates(header, file);
-    header = find_named(main, *snapshot, name);
+    stored = stored_name(main, name);
+    header = find_named(main, *snapshot, stored);
   } else if (!allow_named) {
     refuse_container(main, file);
   }
   refuse_duplicates(header, file);
-  return Database(std::move(snapshot), std::move(pages), header, name);
+  return Database(std::move(snapshot), std::move(pages), header, std::move(stored));
 }
 
 bool Database::may_hold_databases() {

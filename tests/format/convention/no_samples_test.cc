@@ -192,6 +192,56 @@ TEST(NoSamples, PrefixesThatMayBeClassesAreToldUnlessSomethingVouchesForParts) {
   }
 }
 
+TEST(NoSamples, NamesOfPartsAtTheEndsOfKeysAreTold) {
+  TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::vector<std::string>& ends,
+                         unsigned count, int width, const std::vector<OracleRecord>& others = {}) {
+    std::vector<OracleRecord> records;
+    for (unsigned i = 0; i < count; ++i) {
+      for (const std::string& end : ends) records.push_back({numbered("", i, width) + end, "v"});
+    }
+    return make(folder, name, records, others);
+  };
+  const auto told = [](const std::string& path, const Choice& choice = {}) {
+    return open_data_set(path, how(choice))->facts();
+  };
+  const std::vector<std::vector<std::string>> all = {{"_image", "_label"},
+                                                     {"-x", "-y"},
+                                                     {"", "_length"},
+                                                     {"/image", "/label", "/mask"},
+                                                     {".jpg", ".cls"}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const unsigned count : {2U, 12U, 700U}) {
+      for (const int width : {1, 6}) {
+        const std::string name =
+            std::to_string(i) + "of" + std::to_string(count) + "by" + std::to_string(width);
+        const std::string path = write(name, all[i], count, width);
+        const auto facts = told(path);
+        EXPECT_EQ(facts.entries, count * all[i].size());
+        ASSERT_THAT(facts.notes, ElementsAre(HasSubstr("--leave-out"))) << all[i][1];
+        EXPECT_THAT(told(path, {.convention = ConventionName::plain}).notes, IsEmpty());
+        // What it says works.
+        const std::size_t from = facts.notes[0].find("--leave-out '") + 13;
+        const std::string keys =
+            facts.notes[0].substr(from, facts.notes[0].find('\'', from) - from);
+        const auto rest = told(path, {.leave_out = keys});
+        EXPECT_EQ(rest.entries, count) << keys;
+        EXPECT_THAT(rest.notes, IsEmpty());
+      }
+    }
+  }
+  EXPECT_THAT(told(write("counted", all[0], 12, 6, {{"length", "24"}})).notes,
+              ElementsAre(HasSubstr("length (24)")));
+  for (const std::vector<std::string>& none :
+       {std::vector<std::string>{"_train", "_val"}, {"_0", "_1"}, {"_image"}}) {
+    EXPECT_THAT(told(write("none" + none[0], none, 20, 6)).notes, IsEmpty()) << none[0];
+  }
+  EXPECT_THAT(
+      told(write("some", all[0], 20, 6, {{"000020_image", ""}, {"000021_image", ""}})).notes,
+      IsEmpty())
+      << "two lack a label";
+}
+
 TEST(NoSamples, OddKeysBesidePartsDoNotUndoThese) {
   TemporaryFolder folder;
   const std::vector<std::vector<OracleRecord>> others = {

@@ -25,12 +25,39 @@ TEST(NamedSamples, NumbersAreInTheirOrder) {
               ElementsAre("a", "b2", "b2a", "b10a"));
 }
 
+TEST(NamedSamples, NumbersHaveSignsAndDecimals) {
+  const auto keys = [](const Names& names, const std::string& pattern) {
+    return match_samples(names, {pattern}).keys;
+  };
+  EXPECT_THAT(keys({"x_-1", "x_-10", "x_-2", "x_0", "x_3"}, "x_*"),
+              ElementsAre("-10", "-2", "-1", "0", "3"));
+  EXPECT_THAT(keys({"-0.5", "-1", "0", "0.25", "10"}, "*"),
+              ElementsAre("-1", "-0.5", "0", "0.25", "10"));
+  EXPECT_THAT(keys({"t1", "t0.5", "t0.25", "t1.125"}, "t*"),
+              ElementsAre("0.25", "0.5", "1", "1.125"));
+  // What is counted behind a point comes to a 0 at its end.
+  EXPECT_THAT(keys({"v1.10", "v1.2", "v1.9"}, "v*"), ElementsAre("1.2", "1.9", "1.10"));
+  EXPECT_THAT(keys({"v1.2.10", "v1.2.3", "v1.10.1"}, "v*"),
+              ElementsAre("1.2.3", "1.2.10", "1.10.1"));
+  // A '-' behind a word parts it from the number.
+  EXPECT_THAT(keys({"img-1", "img-10", "img-2"}, "img*"), ElementsAre("-1", "-2", "-10"));
+}
+
+TEST(NamedSamples, ANameBelongsToThePatternThatSaysTheMostOfIt) {
+  const Names names{"img_0", "img_0_mask", "img_1", "img_1_mask"};
+  const auto found = match_samples(names, {"img_*", "img_*_mask"});
+  EXPECT_THAT(found.keys, ElementsAre("0", "1"));
+  EXPECT_EQ(found.lacking, "");
+  EXPECT_THAT(find_samples(names)->patterns, ElementsAre("img_*", "img_*_mask"));
+}
+
 TEST(NamedSamples, EachHasWhatTheOthersHave) {
   const Names names{"1/x", "1/y", "2/x", "2/y", "3/x", "z"};
   EXPECT_THAT(match_samples(names, {"*/x"}).keys, ElementsAre("1", "2", "3"));
   EXPECT_EQ(match_samples(names, {"*/x"}).lacking, "");
   EXPECT_EQ(match_samples(names, {"*/x", "*/y"}).lacking,
             "sample '3' has no '*/y', which 2 of 3 have");
+  EXPECT_THAT(match_samples(names, {"*/x", "*/y"}).whole, ElementsAre("*/x"));
   EXPECT_EQ(error_from([&] { match_samples(names, {"*/w"}); }).kind(), ErrorKind::not_found);
 }
 
@@ -48,6 +75,38 @@ TEST(NamedSamples, NamesThatDifferInANumberSuggestThem) {
   EXPECT_THAT(patterns({"3Dmap", "unitPar", "namePar"}), IsEmpty());
   EXPECT_THAT(patterns({"x1", "x2", "y", "z", "label"}), IsEmpty()) << "these are not most of all";
   EXPECT_THAT(patterns({}), IsEmpty());
+}
+
+/// Its pattern, and the patterns of single numbers that may be meant instead.
+std::pair<Names, Names> patterns(const Names& names) {
+  const auto found = find_samples(names);
+  return {found->patterns, found->by_single_numbers};
+}
+
+TEST(NamedSamples, OfSeveralNumbersInAStepEachMayTellSamplesApart) {
+  Names slices, images, decimals, signs, labels;
+  for (const int c : {0, 1, 2}) {
+    for (const int s : {0, 1, 2, 3}) {
+      const std::string both = "case0" + std::to_string(c) + "_slice00" + std::to_string(s);
+      slices.push_back(both);
+      images.push_back(both + "/image");
+      images.push_back(both + "/label");
+      decimals.push_back("t_" + std::to_string(c) + "." + std::to_string(25 * s));
+      signs.push_back(std::to_string(4 * c + s - 6));
+      labels.push_back("img_" + std::to_string(4 * c + s) + "_" + std::to_string(s % 2));
+    }
+  }
+  const Names each{"case00_slice*", "case01_slice*", "case02_slice*"};
+  EXPECT_EQ(patterns(slices), std::pair(Names{"case*"}, each));
+  EXPECT_EQ(patterns(images).first, (Names{"case*/image", "case*/label"}));
+  EXPECT_THAT(patterns(images).second, testing::Contains("case01_slice*/label"));
+  EXPECT_THAT(patterns(images).second, testing::SizeIs(6));
+  EXPECT_EQ(patterns(decimals), std::pair(Names{"t_*"}, Names{})) << "a decimal is one number";
+  EXPECT_EQ(patterns(signs), std::pair(Names{"*"}, Names{}));
+  EXPECT_EQ(patterns(labels), std::pair(Names{"img_*"}, Names{})) << "the first tells all apart";
+  EXPECT_EQ(patterns({"a_2_0", "a_2_1", "a_2_2"}), std::pair(Names{"a_2_*"}, Names{}));
+  EXPECT_EQ(patterns({"1:00", "1:15", "2:00", "2:15"}).first, Names{"*"});
+  EXPECT_THAT(patterns({"1:00", "1:15", "2:00", "2:15"}).second, testing::SizeIs(2));
 }
 
 TEST(NamedSamples, SoDoManySiblings) {

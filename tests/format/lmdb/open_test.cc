@@ -113,6 +113,21 @@ TEST_F(Open, ListsNamedDatabasesWhenNoneIsNamed) {
   expect_refused(directory_.path() + "#", ErrorKind::usage, "path#name");
 }
 
+TEST_F(Open, NamesOfDatabasesAreShownAsTheyAreOpened) {
+  const std::vector<std::string> names = {"x y", "\xc3\xa9", "\x01\xff"};
+  LmdbBuilder().in_order(10).named(names[0]).beside({names[1], names[2]}).build(directory_.path());
+  const std::vector<std::string> shown = {"x y", "\xc3\xa9", "0x01ff", "0x782079", "0xc3a9"};
+  expect_refused(directory_.path(), ErrorKind::usage, "0x01ff, x y, \xc3\xa9");
+  expect_refused(directory_.path() + "#no", ErrorKind::not_found, "0x01ff, x y, \xc3\xa9");
+  for (const SourceEngine engine : kSourceEngines) {
+    for (const std::string& name : shown) {
+      EXPECT_NO_THROW(open_records(directory_.path() + "#" + name, engine)) << name;
+    }
+    EXPECT_EQ(open_records(directory_.path() + "#0x782079", engine)->entries(), 10U);
+  }
+  expect_refused(directory_.path() + "#0x00", ErrorKind::not_found, "no database is named '0x00'");
+}
+
 TEST_F(Open, RefusesANameWhereThereAreNone) {
   LmdbBuilder().in_order(10).build(directory_.path());
   expect_refused(directory_.path() + "#train", ErrorKind::not_found, "no database is named");
