@@ -112,7 +112,6 @@ TEST_P(StallTest, NobodyWaitsForTheThreadThatHasGivenUp) {
   });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
   EXPECT_THAT(message, HasSubstr("no answer"));
-  EXPECT_FALSE(left_requests_here()) << "which was another thread";
 }
 
 TEST_P(StallTest, EndsSoonAfterAStop) {
