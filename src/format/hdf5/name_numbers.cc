@@ -43,7 +43,10 @@ std::string_view fraction_of(std::string_view number) {
   return point == std::string_view::npos ? std::string_view() : number.substr(point + 1);
 }
 
-int sign_of(std::strong_ordering order) { return order < 0 ? -1 : order > 0 ? 1 : 0; }
+int sign_of(std::strong_ordering order) {
+  if (std::is_eq(order)) return 0;
+  return std::is_lt(order) ? -1 : 1;
+}
 
 /// Of digits.
 int compare_whole(std::string_view a, std::string_view b) {
