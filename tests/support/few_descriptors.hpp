@@ -8,6 +8,13 @@
 
 namespace forebay::test {
 
+/// Not where a sanitizer opens some itself.
+#ifdef FOREBAY_TEST_NEEDS_DESCRIPTORS
+inline constexpr bool kFewDescriptorsDo = false;
+#else
+inline constexpr bool kFewDescriptorsDo = true;
+#endif
+
 /// As long as it lives, the process may open `more` files at most.
 class FewDescriptors : private NonCopyable {
  public:
