@@ -133,7 +133,10 @@ def _few_descriptors(run):
 def _little_memory(run):
     for pid in run.some_process():
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
-            used = int(re.search(r"VmSize:\s+(\d+)", file.read())[1]) << 10
+            size = re.search(r"VmSize:\s+(\d+)", file.read())
+        if size is None:
+            continue  # it has just ended
+        used = int(size[1]) << 10
         _limit(pid, f"--as={used + run.generator.choice((0, 1 << 20, 200 << 20))}")
 
 
