@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "forebay/error.hpp"
 #include "forebay/packed_parts.hpp"
 #include "format/codec/codecs.hpp"
 
@@ -89,6 +88,10 @@ nb::list Columns::to_python() {
                               array_of(std::move(columns_[c].offsets))));
   }
   return all;
+}
+
+Error of_sample(const Error& error, std::uint64_t id, std::string_view key) {
+  return error.within({.sample = id, .key = printable_key(key)});
 }
 
 }  // namespace forebay::python

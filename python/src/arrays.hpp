@@ -10,10 +10,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "forebay/dataset.hpp"
+#include "forebay/error.hpp"
 #include "module.hpp"
 
 namespace forebay::python {
@@ -87,5 +89,8 @@ inline nb::list fields_of(const Schema& schema) {
   }
   return fields;
 }
+
+/// `error`, which is about that sample.
+Error of_sample(const Error& error, std::uint64_t id, std::string_view key);
 
 }  // namespace forebay::python

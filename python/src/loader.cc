@@ -53,7 +53,7 @@ void add_stored(const Sample& sample, Columns& stored) {
   try {
     stored.add(sample.value);
   } catch (const Error& error) {
-    throw error.within({.sample = sample.id, .key = printable_key(chars_of(sample.key))});
+    throw of_sample(error, sample.id, chars_of(sample.key));
   }
 }
 

@@ -40,7 +40,7 @@ class Decoded {
     try {
       codec.decode(sample.value, fields);
     } catch (const Error& error) {
-      throw error.within({.sample = sample.id, .key = printable_key(chars_of(sample.key))});
+      throw of_sample(error, sample.id, chars_of(sample.key));
     }
   }
 
@@ -70,12 +70,6 @@ std::vector<std::uint64_t> checked(const Ids& ids, std::uint64_t entries) {
     numbers[i] = static_cast<std::uint64_t>(id);
   }
   return numbers;
-}
-
-/// `error`, which is about that sample.
-Error placed(const Error& error, const Samples& samples, std::uint64_t id) {
-  return error.within(
-      {.file = samples.path(), .sample = id, .key = printable_key(samples.key(id))});
 }
 
 /// What stored values are arrays of: bytes, also where nobody can tell how they are decoded.
@@ -112,7 +106,8 @@ nb::object read(const Samples& samples, const Ids& ids, bool decode,
       try {
         columns->add(values[i]);
       } catch (const Error& error) {
-        throw placed(error, samples, numbers[i]);
+        throw of_sample(error.within({.file = samples.path()}), numbers[i],
+                        samples.key(numbers[i]));
       }
     }
   }
