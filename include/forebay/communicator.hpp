@@ -134,6 +134,7 @@ class Communicator {
 
   /// How long a collective call waits for the other ranks; the default is 600 s.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
+  virtual std::chrono::milliseconds timeout() const = 0;
   /// Called every 20 ms or so while a collective call waits; it may throw to end the wait.
   virtual void set_interrupt(std::function<void()> interrupt) = 0;
 };
@@ -150,7 +151,8 @@ void run_ranks(int ranks, int ranks_per_node,
 std::string broadcast_text(Communicator& comm, const std::string& text, int root);
 
 /// Runs `step` on every rank; if any of them threw an Error, all throw that of the lowest rank.
-/// Collective: this is how opening fails together.
+/// Collective: this is how opening fails together. Where the others do not come, an own failure is
+/// thrown; after one that says so already (communication), they are waited for 2 s at most.
 void collectively(Communicator& comm, const std::function<void()>& step);
 
 }  // namespace forebay

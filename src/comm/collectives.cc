@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "comm/nonblocking.hpp"
 #include "comm/values.hpp"
@@ -18,6 +21,34 @@ std::span<std::byte> writable_bytes(std::string& text) {
   return std::as_writable_bytes(std::span(text.data(), text.size()));
 }
 
+std::optional<Error> failure_of(const std::function<void()>& step, int rank) {
+  try {
+    step();
+    return {};
+  } catch (const Error& error) {
+    return error.at_rank(rank);
+  } catch (const std::exception& error) {
+    return as_error(error, "opening this").at_rank(rank);
+  }
+}
+
+/// For each rank, whether it failed. A rank that stopped waiting for others has waited enough.
+std::vector<std::uint8_t> ranks_that_failed(Communicator& comm, const std::optional<Error>& mine) {
+  constexpr std::chrono::milliseconds kAfterWaiting{2000};
+  const bool waited = mine && mine->kind() == ErrorKind::communication;
+  const auto timeout = comm.timeout();
+  if (waited) comm.set_timeout(std::min(timeout, kAfterWaiting));
+  try {
+    auto all = gather_all(comm, std::uint8_t{mine.has_value()});
+    comm.set_timeout(timeout);
+    return all;
+  } catch (const Error& late) {
+    comm.set_timeout(timeout);
+    if (mine && late.kind() == ErrorKind::communication) throw *mine;
+    throw;
+  }
+}
+
 }  // namespace
 
 std::string broadcast_text(Communicator& comm, const std::string& text, int root) {
@@ -29,18 +60,11 @@ std::string broadcast_text(Communicator& comm, const std::string& text, int root
 }
 
 void collectively(Communicator& comm, const std::function<void()>& step) {
-  std::string failure;
-  try {
-    step();
-  } catch (const Error& error) {
-    failure = serialize(error.at_rank(comm.rank()));
-  } catch (const std::exception& error) {
-    failure = serialize(as_error(error, "opening this").at_rank(comm.rank()));
-  }
-  const auto all = gather_all(comm, std::uint8_t{!failure.empty()});
+  const std::optional<Error> mine = failure_of(step, comm.rank());
+  const auto failed = ranks_that_failed(comm, mine);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    if (all[static_cast<std::size_t>(rank)] != 0) {
-      throw parse_error(broadcast_text(comm, failure, rank));
+    if (failed[static_cast<std::size_t>(rank)] != 0) {
+      throw parse_error(broadcast_text(comm, mine ? serialize(*mine) : "", rank));
     }
   }
 }

@@ -103,13 +103,12 @@ class MpiCommunicator final : public Communicator {
   std::optional<std::vector<std::byte>> try_receive(int from) override;
   bool concurrent() const override { return concurrent_; }
   void set_timeout(std::chrono::milliseconds timeout) override { policy_.timeout = timeout; }
+  std::chrono::milliseconds timeout() const override { return policy_.timeout; }
   void set_interrupt(std::function<void()> interrupt) override {
     policy_.interrupt = std::move(interrupt);
   }
 
   MPI_Comm handle() const { return comm_; }
-  /// How long a wait of this communicator may last.
-  std::chrono::milliseconds timeout() const { return policy_.timeout; }
 
  private:
   void wait(MPI_Request request, const char* what);

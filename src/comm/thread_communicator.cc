@@ -323,6 +323,7 @@ class ThreadCommunicator final : public Communicator {
   }
   bool concurrent() const override { return true; }
   void set_timeout(std::chrono::milliseconds timeout) override { policy_.timeout = timeout; }
+  std::chrono::milliseconds timeout() const override { return policy_.timeout; }
   void set_interrupt(std::function<void()> interrupt) override {
     policy_.interrupt = std::move(interrupt);
   }

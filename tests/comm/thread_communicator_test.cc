@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <thread>
 
 #include "forebay/communicator.hpp"
@@ -76,6 +78,36 @@ TEST(ThreadCommunicator, RethrowsWhatTheLowestRankThrew) {
     EXPECT_EQ(error.happened(), "disk 2");
     EXPECT_EQ(error.kind(), ErrorKind::io);
   }
+}
+
+/// The error of rank 0 that fails so, and meets nobody.
+Error alone_with(ErrorKind kind) {
+  std::optional<Error> thrown;
+  std::atomic<bool> gave_up = false;
+  run_ranks(2, 0, [&](const auto& comm) {
+    if (comm->rank() == 1) {
+      while (!gave_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return;
+    }
+    comm->set_timeout(kind == ErrorKind::communication ? std::chrono::hours(1)
+                                                       : std::chrono::milliseconds(50));
+    try {
+      collectively(*comm, [&] { throw Error(kind, "its own"); });
+    } catch (const Error& error) {
+      thrown = error;
+    }
+    EXPECT_EQ(comm->timeout() < std::chrono::hours(1), kind != ErrorKind::communication);
+    gave_up = true;
+  });
+  return *thrown;
+}
+
+TEST(ThreadCommunicator, TellsAnOwnFailureWhereTheOthersDoNotCome) {
+  EXPECT_EQ(alone_with(ErrorKind::io).happened(), "its own");
+}
+
+TEST(ThreadCommunicator, WaitsForTheOthersOnlyOnce) {  // else for an hour
+  EXPECT_EQ(alone_with(ErrorKind::communication).happened(), "its own");
 }
 
 TEST(SelfCommunicator, IsOneRank) { test::check_communicator(*self_communicator()); }
