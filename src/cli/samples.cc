@@ -251,9 +251,7 @@ void add_samples_command(CLI::App& app) {
   command->callback([flags] {
     check_flags(*flags);
     if (flags->loader.iterations == 0 && flags->loader.epochs == 0) flags->loader.epochs = 1;
-    // What is shown should not depend on the memory of the machine that shows it.
     flags->loader.explain = flags->explain;
-    if (flags->loader.coalesce == 0 && !flags->explain) flags->loader.coalesce = 1;
     // Values that nobody decodes may be anything, also where the codec is looked up: in the first.
     const bool any_value = !flags->loader.decode && flags->loader.schema.empty();
     if (any_value && flags->loader.codec == "auto") flags->loader.codec = "bytes";

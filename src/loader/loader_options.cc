@@ -90,7 +90,9 @@ using O = LoaderOptions;
 
 const std::vector<OptionEntry> kEntries = {
     entry({"batch", "N", "samples in a global batch, over all ranks"}, &O::batch, 1),
-    {{"coalesce", "C", "iterations that are read together (1: Caffe's order), or auto"},
+    {{"coalesce", "C",
+      "iterations for which a rank has one stretch of the data (1: Caffe's order), or auto: by "
+      "data set, batch and ranks"},
      [](O& o, std::string_view t) { o.coalesce = parse_coalesce(t); },
      [](const O& o) { return o.coalesce == 0 ? std::string("auto") : std::to_string(o.coalesce); }},
     entry({"iterations", "T", "iterations to deliver (default 0: no end)"}, &O::iterations),

@@ -109,22 +109,34 @@ Room room_of(const Opened& opened, const FeedPlan& plan, const Stage& stage) {
   return room;
 }
 
-void require_room(const std::string& path, const Room& room, std::uint64_t samples,
-                  std::uint64_t bytes) {
-  const std::string remedy = "--batch, --coalesce, --buffers, --roots, --group or --window";
+/// What else to do about a window of `bytes` where `room` is.
+std::string smaller_window(const FeedPlan& plan, std::uint64_t bytes, std::uint64_t room) {
+  const std::string knobs = "lower --batch, --coalesce, --buffers, --roots, --group or --window";
+  const std::uint64_t coalesce = plan.map ? plan.map->order().coalesce() : 1;
+  const auto fits = static_cast<std::uint64_t>(
+      static_cast<double>(coalesce) * static_cast<double>(room) / static_cast<double>(bytes));
+  if (coalesce == 1 || fits == 0) return knobs;
+  return fmt::format("{}: --coalesce {} fits, which is another order than that of C = {}", knobs,
+                     fits, coalesce);
+}
+
+void require_room(const std::string& path, const FeedPlan& plan, const Room& room,
+                  std::uint64_t samples, std::uint64_t bytes) {
   if (bytes > room.in_stage) {
     throw Error(ErrorKind::usage,
                 fmt::format("a window of {} samples takes {} bytes, and its part of the stage has "
                             "{}",
                             samples, bytes, room.in_stage),
-                "raise --stage-bytes, or lower " + remedy, {.file = path});
+                "raise --stage-bytes, or " + smaller_window(plan, bytes, room.in_stage),
+                {.file = path});
   }
   if (bytes > room.in_memory) {
     throw Error(ErrorKind::io,
                 fmt::format("shared memory is too small: {} bytes are needed for a window of {} "
                             "samples, and in its part {} are free",
                             bytes, samples, room.in_memory),
-                "make /dev/shm larger (mount -o remount,size=...), or lower " + remedy,
+                "make /dev/shm larger (mount -o remount,size=...), or " +
+                    smaller_window(plan, bytes, room.in_memory),
                 {.file = path});
   }
 }
@@ -139,7 +151,7 @@ void require_room_for_first(const Opened& opened, const FeedPlan& plan, const St
   const std::uint64_t largest = plan.stage.entries / static_cast<std::uint64_t>(plan.stage.roots);
   const bool walks = !opened.source.setup.reads_extents();
   const double expected = expected_bytes(opened.source.facts, largest, walks);
-  if (walks) return require_room(path, room, largest, static_cast<std::uint64_t>(expected));
+  if (walks) return require_room(path, plan, room, largest, static_cast<std::uint64_t>(expected));
   if (expected * kAbundance < static_cast<double>(std::min(room.in_stage, room.in_memory))) return;
   const std::uint64_t first = plan.first / plan.stage.coalesce;
   std::uint64_t planned = 0, seen = 0;
@@ -149,7 +161,7 @@ void require_room_for_first(const Opened& opened, const FeedPlan& plan, const St
     const auto runs =
         plan.list->runs({.window = window, .phase = Phase::whole, .iterations = iterations});
     const std::uint64_t samples = samples_of(runs);
-    require_room(path, room, samples, planned_bytes(opened, runs).value_or(0));
+    require_room(path, plan, room, samples, planned_bytes(opened, runs).value_or(0));
     seen = std::max(seen, samples);
     planned += samples;
   }

@@ -5,7 +5,7 @@
 
 #include "comm/values.hpp"
 #include "loader/feed.hpp"
-#include "read/coalesce.hpp"
+#include "read/windows_together.hpp"
 
 namespace forebay {
 namespace {
@@ -30,18 +30,27 @@ StridedOrder order_of(const Opened& opened, std::uint64_t coalesce, StridedStart
           {.epochs = options.epochs, .end = options.order_end()}};
 }
 
-std::uint64_t coalesce_of(const Opened& opened, std::uint64_t stage_bytes) {
+std::uint64_t coalesce_of(const Opened& opened) {
   const LoaderOptions& options = opened.options;
-  const DataFacts& facts = opened.source.facts;
   if (options.coalesce > 0) return options.coalesce;
-  // Other shards may have other memory, and nobody to ask: they would choose other orders.
-  if (!opened.source.setup.coalesce_by_memory || options.shard != Shard()) return 1;
-  return choose_coalesce(
+  if (!opened.source.setup.coalesces) return 1;
+  const DataFacts& facts = opened.source.facts;
+  return automatic_coalesce(facts.entries, facts.stored_bytes, opened.team.order_ranks,
+                            options.batch);
+}
+
+/// How many windows of `order` are read together. `stage_bytes`: of the node with the smallest
+/// stage, so that all roots read in as many steps.
+std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
+                          std::uint64_t stage_bytes) {
+  if (!opened.source.setup.coalesces || opened.source.setup.walks()) return 1;
+  const DataFacts& facts = opened.source.facts;
+  return windows_together(
       {.entries = facts.entries,
        .stored_bytes = facts.stored_bytes,
-       .batch = options.batch,
-       .node_share = RootMap(order_of(opened, 1), opened.team.groups).largest_share(),
-       .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(options.buffers),
+       .window = order.coalesce() * order.batch(),
+       .node_share = RootMap(order, opened.team.groups).largest_share(),
+       .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(opened.options.buffers),
        .enough_bytes = facts.local ? kEnoughLocalBytes : kEnoughBytes});
 }
 
@@ -101,7 +110,7 @@ Sample StridedFeed::sample_at(const Run& run, std::uint64_t position) const {
   const std::uint64_t global = order().global(run.first + position);
   const std::uint64_t epoch = global / order().entries();
   const int local_rank = site_.opened.team.group->rank();
-  const StageEntry& entry = site_.stage->entry_of(iteration_ / order().coalesce(),
+  const StageEntry& entry = site_.stage->entry_of(iteration_ / plan_.iterations(),
                                                   plan_.entry(local_rank, iteration_, position),
                                                   global % order().entries());
   return {.id = entry.sample,
@@ -147,11 +156,12 @@ FeedPlan plan_strided(const Opened& opened) {
       std::ranges::min(gather_all(*team.world, opened.bytes_beside_arrays()));
   FeedPlan plan;
   collectively(*team.world, [&] {
-    const std::uint64_t coalesce = coalesce_of(opened, stage_bytes);
+    const std::uint64_t coalesce = coalesce_of(opened);
     const StridedOrder order = order_of(
         opened, coalesce, start_after(opened.source.facts.entries, coalesce, options.done));
     require_a_full_batch(order);
-    plan.map = std::make_shared<const RootMap>(order, team.groups);
+    plan.map = std::make_shared<const RootMap>(order, team.groups,
+                                               together_of(opened, order, stage_bytes));
     plan.end = options.iterations > 0 ? options.iterations : order.iterations();
   });
   const StridedOrder& order = plan.map->order();
@@ -159,14 +169,16 @@ FeedPlan plan_strided(const Opened& opened) {
   plan.stage = {.ranks = team.group->size(),
                 .roots = opened.source.setup.roots,
                 .buffers = options.buffers,
-                .coalesce = order.coalesce(),
+                .coalesce = window.iterations(),
                 .entries = window.entries(),
                 .data_bytes = opened.buffer_bytes()};
   plan.first = options.first_iteration;
   plan.list = std::make_shared<StridedList>(std::shared_ptr<const WindowPlan>(plan.map, &window),
                                             team.root, plan.end);
   plan.in_place = true;
+  const std::uint64_t together = window.iterations() / order.coalesce();
   plan.text = fmt::format("C = {}", order.coalesce());
+  if (together > 1) plan.text += fmt::format(", {} windows read together", together);
   plan.epoch_iterations = order_of(opened, order.coalesce()).iterations(1);
   plan.epochs_done = epochs_in(order, plan.first, plan.end);
   plan.start = [map = plan.map, end = plan.end](const FeedSite& site) {

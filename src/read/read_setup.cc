@@ -120,7 +120,7 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool locate
   const bool walks = !setup.reads_extents();
   if (walks && setup.engine == ReadEngine::automatic) setup.engine = ReadEngine::mmap;
   choose_places(setup, options);
-  setup.coalesce_by_memory = options.coalesce == 0 && defaults.coalesce;
+  setup.coalesces = defaults.coalesce;
   setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
   setup.alone = setup.baseline || options.order != OrderName::strided;

@@ -23,9 +23,9 @@ struct ReadSetup {
   std::uint64_t gap_bytes = 0;           ///< extents that lie closer are read as one
   std::uint64_t keep_bytes = 0;          ///< memory for extents that serve samples of several parts
   bool small = false;                    ///< samples of less than 64 KiB
-  bool coalesce_by_memory = false;       ///< C is chosen at open
-  bool collective = false;               ///< engine mpiio, all roots in one call
-  int stagger = kNoStagger;              ///< roots at once, or kMeasureStagger
+  bool coalesces = false;    ///< C by the formula; windows are read together where nobody walks
+  bool collective = false;   ///< engine mpiio, all roots in one call
+  int stagger = kNoStagger;  ///< roots at once, or kMeasureStagger
   std::uint64_t stage_bytes = 0;
   CorePlan cores;          ///< of this rank's threads
   std::string why;         ///< of an engine that was chosen by file system

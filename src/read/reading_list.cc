@@ -5,9 +5,9 @@
 namespace forebay {
 
 std::uint64_t StridedList::iterations(std::uint64_t window) {
-  const std::uint64_t coalesce = plan_->order().coalesce();
-  const std::uint64_t windows = end_ / coalesce + (end_ % coalesce > 0 ? 1 : 0);
-  return window < windows ? std::min(coalesce, end_ - window * coalesce) : 0;
+  const std::uint64_t all = plan_->iterations();
+  const std::uint64_t windows = end_ / all + (end_ % all > 0 ? 1 : 0);
+  return window < windows ? std::min(all, end_ - window * all) : 0;
 }
 
 std::vector<SampleRun> StridedList::runs(const WindowPart& part) {

@@ -29,7 +29,7 @@ class ReadingList : private NonCopyable {
   virtual std::vector<SampleRun> runs(const WindowPart& part) = 0;
 };
 
-/// Of a strided order: windows of C iterations, up to iteration `end`.
+/// Of a strided order: windows as its plan has them, up to iteration `end`.
 class StridedList final : public ReadingList {
  public:
   /// `plan` is of the root's group, `root` its number there.

@@ -6,11 +6,11 @@
 
 namespace forebay {
 
-RootMap::RootMap(const StridedOrder& order, std::vector<RankGroup> groups)
+RootMap::RootMap(const StridedOrder& order, std::vector<RankGroup> groups, std::uint64_t together)
     : order_(order), groups_(std::move(groups)) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     const auto& [ranks, roots] = groups_[group];
-    plans_.emplace_back(order, ranks, static_cast<int>(roots.size()));
+    plans_.emplace_back(order, ranks, static_cast<int>(roots.size()), together);
     for (std::size_t root = 0; root < roots.size(); ++root) {
       roots_.push_back({.rank = ranks[static_cast<std::size_t>(roots[root])],
                         .group = group,
@@ -36,7 +36,7 @@ const WindowPlan& RootMap::plan_of_rank(int rank) const {
 std::uint64_t RootMap::largest_share() const {
   std::uint64_t largest = 0;
   for (const WindowPlan& plan : plans_) largest = std::max(largest, plan.entries());
-  return largest / order_.coalesce();
+  return largest;
 }
 
 }  // namespace forebay

@@ -19,8 +19,8 @@ struct RankGroup {
 /// Immutable; safe from any thread.
 class RootMap {
  public:
-  /// Every group has ranks and roots.
-  RootMap(const StridedOrder& order, std::vector<RankGroup> groups);
+  /// Every group has ranks and roots. `together`: see WindowPlan.
+  RootMap(const StridedOrder& order, std::vector<RankGroup> groups, std::uint64_t together = 1);
 
   const StridedOrder& order() const { return order_; }
   int roots() const { return static_cast<int>(roots_.size()); }
@@ -28,7 +28,7 @@ class RootMap {
   std::vector<Piece> pieces(int root, const WindowPart& part) const;
   /// The group of ranks that `rank` belongs to.
   const WindowPlan& plan_of_rank(int rank) const;
-  /// The most samples that one group takes of a batch.
+  /// The most samples that one group takes of a window that is read.
   std::uint64_t largest_share() const;
 
  private:

@@ -25,7 +25,7 @@ struct StrategyRow {
   std::string name;
   Locate locate = Locate::automatic;  ///< automatic: as a loader that is told nothing finds them
   ReadEngine engine = ReadEngine::automatic;
-  bool coalesce = false;  ///< C comes from the formula
+  bool coalesce = false;  ///< see ReadSetup::coalesces
   int stagger = kNoStagger;
   bool keeps = false;     ///< what it finds out of a data set stays in the user's cache
   bool baseline = false;  ///< every rank walks for itself, through liblmdb

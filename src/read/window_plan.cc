@@ -19,8 +19,9 @@ void append(std::vector<Piece>& pieces, const Piece& piece) {
 
 }  // namespace
 
-WindowPlan::WindowPlan(StridedOrder order, std::vector<int> ranks, int roots)
-    : order_(order), ranks_(std::move(ranks)), roots_(roots) {
+WindowPlan::WindowPlan(StridedOrder order, std::vector<int> ranks, int roots,
+                       std::uint64_t together)
+    : order_(std::move(order)), ranks_(std::move(ranks)), roots_(roots), together_(together) {
   std::uint64_t next = 0;
   for (const int rank : ranks_) {
     first_entry_.push_back(next);
@@ -31,8 +32,9 @@ WindowPlan::WindowPlan(StridedOrder order, std::vector<int> ranks, int roots)
 
 std::uint64_t WindowPlan::entry(int rank, std::uint64_t iteration, std::uint64_t position) const {
   const std::uint64_t share = order_.share(ranks_[static_cast<std::size_t>(rank)]);
-  return first_entry_[static_cast<std::size_t>(rank)] + iteration % order_.coalesce() * share +
-         position;
+  const std::uint64_t window = iteration / order_.coalesce();
+  return window % together_ * first_entry_.back() + first_entry_[static_cast<std::size_t>(rank)] +
+         iteration % order_.coalesce() * share + position;
 }
 
 std::uint64_t WindowPlan::root_begin(int root) const {
@@ -40,18 +42,22 @@ std::uint64_t WindowPlan::root_begin(int root) const {
 }
 
 std::vector<Piece> WindowPlan::pieces(int root, const WindowPart& part) const {
-  const std::uint64_t begin = root_begin(root);
-  const std::uint64_t end = root_begin(root + 1);
+  const std::uint64_t root_ends[] = {root_begin(root), root_begin(root + 1)};
   std::vector<Piece> pieces;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const std::uint64_t share = order_.share(ranks_[rank]);
-    const Run owned = order_.window_run(ranks_[rank], part.window);
-    const std::uint64_t skipped = part.phase == Phase::rest ? share : 0;
-    const std::uint64_t wanted = part.phase == Phase::first ? share : part.iterations * share;
-    const std::uint64_t from = std::max(begin, first_entry_[rank] + skipped);
-    const std::uint64_t to = std::min(end, first_entry_[rank] + std::min(wanted, owned.count));
-    if (from >= to) continue;
-    append(pieces, {owned.first + (from - first_entry_[rank]), to - from, from});
+  for (std::uint64_t k = 0; k < together_; ++k) {
+    const std::uint64_t before = k * order_.coalesce();
+    if (before >= part.iterations || (k > 0 && part.phase == Phase::first)) break;
+    const std::uint64_t iterations = std::min(order_.coalesce(), part.iterations - before);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const std::uint64_t share = order_.share(ranks_[rank]);
+      const Run owned = order_.window_run(ranks_[rank], part.window * together_ + k);
+      const std::uint64_t skipped = k == 0 && part.phase == Phase::rest ? share : 0;
+      const std::uint64_t wanted = part.phase == Phase::first ? share : iterations * share;
+      const std::uint64_t first = k * first_entry_.back() + first_entry_[rank];
+      const std::uint64_t from = std::max(root_ends[0], first + skipped);
+      const std::uint64_t to = std::min(root_ends[1], first + std::min(wanted, owned.count));
+      if (from < to) append(pieces, {owned.first + (from - first), to - from, from});
+    }
   }
   return pieces;
 }

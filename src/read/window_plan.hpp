@@ -1,13 +1,14 @@
 // Which root reads what into which place, as pure functions.
 //
-// The ranks that share a stage take, in one window, the entries
+// The ranks that share a stage take, in one window of the order, the entries
 //
 //   rank 0: it 0 | it 1 | .. | it C-1 || rank 1: it 0 | .. || ...      (entry numbers grow ->)
 //
-// where every "it" is the rank's share of one iteration. The roots split this list of entries into
-// equal consecutive parts. Where the ranks wait to start, a root reads its entries of iteration 0
-// first (phase `first`) and then the others (phase `rest`); later, all in one go (phase `whole`),
-// which makes fewer and longer reads.
+// where every "it" is the rank's share of one iteration. K windows of the order, one behind the
+// other, are read together: whoever reads means these by "window". The roots split this list of
+// entries into equal consecutive parts. Where the ranks wait to start, a root reads its entries of
+// iteration 0 first (phase `first`) and then the others (phase `rest`); later, all in one go (phase
+// `whole`), which makes fewer and longer reads.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +38,14 @@ struct WindowPart {
 /// Immutable; safe from any thread.
 class WindowPlan {
  public:
-  /// `ranks` are the global ranks that share the stage, in their order there.
-  WindowPlan(StridedOrder order, std::vector<int> ranks, int roots);
+  /// `ranks` are the global ranks that share the stage, in their order there; `together` is K.
+  WindowPlan(StridedOrder order, std::vector<int> ranks, int roots, std::uint64_t together = 1);
 
   const StridedOrder& order() const { return order_; }
   int roots() const { return roots_; }
-  std::uint64_t entries() const { return first_entry_.back(); }
+  /// K * C.
+  std::uint64_t iterations() const { return together_ * order_.coalesce(); }
+  std::uint64_t entries() const { return together_ * first_entry_.back(); }
   /// The entry where local rank `rank` finds sample `position` of iteration `iteration`.
   std::uint64_t entry(int rank, std::uint64_t iteration, std::uint64_t position) const;
   /// What `root` reads for `part`, by entry.
@@ -54,7 +57,9 @@ class WindowPlan {
   StridedOrder order_;
   std::vector<int> ranks_;
   int roots_;
-  std::vector<std::uint64_t> first_entry_;  ///< a rank, and the total at the end
+  std::uint64_t together_;
+  /// Of a rank in a window of the order, and the total at the end.
+  std::vector<std::uint64_t> first_entry_;
 };
 
 }  // namespace forebay

@@ -4,8 +4,8 @@
 What counts is memory that nobody can take back: private pages and shared memory, of all ranks
 together (Pss: what ranks share counts once), MPI's own included. Mapped pages of the data set are
 page cache. Of the stage only what the windows fill is taken off. The same holds inside a memory
-control group of 512 MiB, which is smaller than the data set. In the short run, each way to read is
-met on one or on four ranks.
+control group of 512 MiB, which is smaller than the data set. And a machine with little memory has
+the order of one with much. In the short run, each way to read is met on one or on four ranks.
 """
 
 import json
@@ -102,8 +102,8 @@ class Memory(launch.AcceptanceCase):
                 with self.subTest(strategy=strategy, ranks=ranks):
                     self.run_through(strategy, ranks, STAGE, "--stage-bytes", STAGE)
 
-    @unittest.skipUnless(os.access(GROUPS, os.W_OK), "needs a memory control group, version 1")
-    def test_inside_a_control_group_of_512_mebibytes(self):
+    def inside_group(self, limit_bytes):
+        """A command prefix, and the group's folder."""
         group = os.path.join(GROUPS, f"forebay-test-{os.getpid()}")
         try:
             os.mkdir(group)
@@ -111,8 +111,12 @@ class Memory(launch.AcceptanceCase):
             self.skipTest(f"no control group: {error}")
         self.addCleanup(os.rmdir, group)
         with open(os.path.join(group, "memory.limit_in_bytes"), "w", encoding="ascii") as limit:
-            limit.write(str(LIMIT))
-        inside = ("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh")
+            limit.write(str(limit_bytes))
+        return ("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"), group
+
+    @unittest.skipUnless(os.access(GROUPS, os.W_OK), "needs a memory control group, version 1")
+    def test_inside_a_control_group_of_512_mebibytes(self):
+        inside, group = self.inside_group(LIMIT)
         for ranks, ways in some_ways(STRATEGIES[::-1]):
             for strategy in ways:
                 with self.subTest(strategy=strategy, ranks=ranks):
@@ -120,6 +124,24 @@ class Memory(launch.AcceptanceCase):
                     with open(os.path.join(group, "memory.oom_control"), encoding="ascii") as oom:
                         self.assertNotRegex(oom.read(), r"oom_kill [1-9]")
 
+    @unittest.skipUnless(os.access(GROUPS, os.W_OK), "needs a memory control group, version 1")
+    def test_a_machine_of_2_gibibytes_has_the_order_of_a_larger_one(self):
+        arguments = ["samples", self.dataset, "--batch", 640, "--iterations", 30]
+
+        def delivered(prefix=(), *more):
+            result = launch.run(*arguments, *more, ranks=2, prefix=prefix)
+            self.assertEqual(result.code, 0, result.err)
+            return result.out
+
+        ways = ((), ("--stage-bytes", "32MiB"), ("--buffers", 4), ("--engine", "mmap"))
+        here = delivered()
+        shown = launch.run(*arguments, "--explain", ranks=2)
+        self.assertIn("C = 4,", shown.out + shown.err)
+        self.assertEqual(here, delivered((), "--coalesce", 4))
+        inside, _ = self.inside_group(2 << 30)
+        for way in ways:
+            with self.subTest(way=way):
+                self.assertEqual(delivered(inside, *way), here)
 
 if __name__ == "__main__":
     launch.main()

@@ -179,6 +179,7 @@ TEST(Decoding, BatchesThatHoldAllBuffersAreRefusedWithNothingLost) {
   const TemporaryFolder folder;
   const DecodedData data(folder.file("data"), 60);
   LoaderOptions options = data.decoding(LoaderOptions(OrderOptions{.batch = 10, .coalesce = 1}));
+  options.strategy = Strategy::lmm_dio;  // of which a buffer holds one batch
   options.buffers = 2;
   options.decode_ahead = 4;
   Loader loader = Loader::open(self_communicator(), data.path(), options);

@@ -131,18 +131,38 @@ TEST(Loader, TheChosenOrderDoesNotDependOnHowItIsRead) {
   const TemporaryFolder directory;
   const std::string path =
       LmdbBuilder().in_order(6000).values(4000).build(directory.file("data"));  // more than 16 MiB
-  const auto chosen = [&](Locate locate, ReadEngine engine) {
-    const LoaderOptions options(OrderOptions{.batch = 100},
-                                ReadOptions{.locate = locate, .engine = engine},
-                                RunOptions{.iterations = 1});
-    return Loader::open(self_communicator(), path, options).order().coalesce();
+  const auto chosen = [&](const ReadOptions& reading, int ranks_per_node = 0) {
+    const LoaderOptions options(OrderOptions{.batch = 100}, reading, RunOptions{.iterations = 1});
+    std::atomic<std::uint64_t> coalesce = 0;
+    run_ranks(2, ranks_per_node, [&](const auto& comm) {
+      coalesce = Loader::open(comm, path, options).order().coalesce();
+    });
+    return coalesce.load();
   };
-  const std::uint64_t expected = chosen(Locate::automatic, ReadEngine::automatic);
+  constexpr std::uint64_t kExpected = 3;  // 16 windows in an epoch
   for (const Locate locate : {Locate::seek, Locate::handoff, Locate::scatter, Locate::scan}) {
     for (const ReadEngine engine : {ReadEngine::mmap, ReadEngine::pread}) {
-      EXPECT_EQ(chosen(locate, engine), expected) << to_string(locate) << to_string(engine);
+      EXPECT_EQ(chosen({.locate = locate, .engine = engine}), kExpected)
+          << to_string(locate) << to_string(engine);
     }
   }
+  for (const std::uint64_t stage : {4, 24, 64, 2048}) {  // each another number of windows at once
+    EXPECT_EQ(chosen({.buffers = 1, .stage_bytes = stage << 20}), kExpected) << stage;
+    EXPECT_EQ(chosen({.stage_bytes = stage << 20}, 1), kExpected) << stage;
+  }
+}
+
+TEST(Loader, AStageThatIsTooSmallForTheOrderNamesOneThatFits) {
+  const TemporaryFolder directory;
+  const std::string path = LmdbBuilder().in_order(6000).values(4000).build(directory.file("data"));
+  LoaderOptions options(OrderOptions{.batch = 100}, ReadOptions{.stage_bytes = 2 << 20});
+  const auto open = [&] {
+    run_ranks(2, 0, [&](const auto& comm) { Loader::open(comm, path, options); });
+  };
+  EXPECT_THAT(open, testing::Throws<Error>(testing::Property(
+                        &Error::remedy, testing::HasSubstr("--coalesce 2 fits"))));
+  options.coalesce = 2;
+  EXPECT_NO_THROW(open());
 }
 
 TEST(Loader, ResumesWhereItStopped) {
@@ -330,6 +350,7 @@ TEST(Loader, HeldBatchesStayUntouchedAndTooManyAreRefused) {
   TemporaryFolder directory;
   const TestData data = build(directory, "data", LmdbBuilder().in_order(50).values(50));
   LoaderOptions options(OrderOptions{.batch = 8, .coalesce = 1});
+  options.strategy = Strategy::lmm_dio;  // of which a buffer holds one batch
   options.buffers = 3;
   Loader loader = Loader::open(self_communicator(), data.path, options);
   std::vector<Batch> held;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <random>
@@ -168,11 +169,20 @@ TEST_F(Shards, NameTheirRankInTheWholeRun) {
   EXPECT_THROW(loader.next(), Error);
 }
 
-TEST_F(Shards, DoNotChooseHowManyIterationsAreReadTogether) {
-  LoaderOptions options(OrderOptions{.batch = 8},
-                        RunOptions{.epochs = 1, .shard = {.index = 0, .count = 2}});
-  const Loader loader = Loader::open(self_communicator(), path_, options);
-  EXPECT_EQ(loader.order().coalesce(), 1U);
+TEST_F(Shards, CoalesceAsRanksDo) {
+  const std::string path =
+      test::LmdbBuilder().in_order(700).values(3000).build(folder_.file("more"));
+  LoaderOptions options(OrderOptions{.batch = 8}, RunOptions{.epochs = 1});
+  std::atomic<std::uint64_t> of_ranks = 0;
+  run_ranks(2, 0, [&](const auto& comm) {
+    of_ranks = Loader::open(comm, path, options).order().coalesce();
+  });
+  EXPECT_EQ(of_ranks, 5U);
+  options.shard = {.index = 0, .count = 2};
+  for (const std::uint64_t stage : {0, 1 << 20}) {  // theirs is each shard's own
+    options.stage_bytes = stage;
+    EXPECT_EQ(Loader::open(self_communicator(), path, options).order().coalesce(), of_ranks);
+  }
 }
 
 TEST_F(Shards, DecodedArraysAreThoseOfTheirShare) {

@@ -153,6 +153,7 @@ TEST(LoaderTransform, ImagesThatDoNotFitNameTheSampleOrAreSkipped) {
   LoaderOptions options(OrderOptions{.batch = 10}, RunOptions{.epochs = 1});
   options.transform = "crop=12:random";
   options.coalesce = 1;
+  options.strategy = Strategy::lmm_dio;  // iteration by iteration, so that no rank is done before
   run_ranks(2, 0, [&](const auto& comm) {
     Loader loader = Loader::open(comm, images.path(), options);
     try {

@@ -34,7 +34,7 @@ std::map<std::uint64_t, std::uint64_t> wanted_by_ranks(const WindowPlan& plan,
   const StridedOrder& order = plan.order();
   for (std::size_t local = 0; local < ranks.size(); ++local) {
     for (std::uint64_t t = from; t < to; ++t) {
-      const std::uint64_t iteration = window * order.coalesce() + t;
+      const std::uint64_t iteration = window * plan.iterations() + t;
       const Run run = order.run(ranks[local], iteration);
       for (std::uint64_t k = 0; k < run.count; ++k) {
         wanted.emplace(plan.entry(static_cast<int>(local), iteration, k), run.first + k);
@@ -55,9 +55,9 @@ TEST(WindowPlan, RootsReadExactlyWhatRanksTakeIterationZeroFirst) {
     const int first = static_cast<int>(pick(0, ranks - 1));
     std::vector<int> here(static_cast<std::size_t>(pick(1, ranks - first)));
     std::iota(here.begin(), here.end(), first);
-    const WindowPlan plan(order, here, static_cast<int>(pick(1, here.size())));
+    const WindowPlan plan(order, here, static_cast<int>(pick(1, here.size())), pick(1, 4));
     const std::uint64_t window = pick(0, 4);
-    const std::uint64_t iterations = pick(1, order.coalesce());
+    const std::uint64_t iterations = pick(1, plan.iterations());
     EXPECT_EQ(read_by_roots(plan, window, iterations, Phase::first),
               wanted_by_ranks(plan, here, window, 0, 1));
     EXPECT_EQ(read_by_roots(plan, window, iterations, Phase::rest),
@@ -71,6 +71,14 @@ TEST(WindowPlan, ThePlainOrderOfAWholeNodeIsOneRun) {
   const WindowPlan plan(StridedOrder(1000, 8, 64), {0, 1, 2, 3, 4, 5, 6, 7}, 1);
   EXPECT_EQ(plan.pieces(0, {3, Phase::first, 1}), (std::vector<Piece>{{192, 64, 0}}));
   EXPECT_TRUE(plan.pieces(0, {3, Phase::rest, 1}).empty());
+}
+
+TEST(WindowPlan, WindowsOfAWholeNodeThatAreReadTogetherAreOneRun) {
+  const WindowPlan plan(StridedOrder(1000, 2, 20, 2), {0, 1}, 1, 3);
+  EXPECT_EQ(plan.iterations(), 6U);
+  EXPECT_EQ(plan.pieces(0, {1, Phase::whole, 6}), (std::vector<Piece>{{120, 120, 0}}));
+  EXPECT_EQ(plan.pieces(0, {1, Phase::whole, 5}),
+            (std::vector<Piece>{{120, 90, 0}, {220, 10, 100}}));
 }
 
 TEST(WindowPlan, CoalescedIterationsOfARankAreOneRun) {

@@ -1,0 +1,32 @@
+// How many windows of a strided order are read together: from sizes and memory, never timing.
+//
+// C is the order's, and the same on every machine; how far reads go at once is the reader's. The
+// windows of a node that follow each other are one stretch of the file where one node has all
+// ranks, and as many reads in flight elsewhere. Large reads are what file systems are fast at (TOPC
+// 2019, section 5.3), up to a point: past some tens of MiB nothing is gained, while buffers leave
+// the caches. So it is the smallest number with which a node reads `enough_bytes` at once, or what
+// the stage allows if that is less: half a buffer, since samples and layouts vary.
+#pragma once
+
+#include <cstdint>
+
+namespace forebay {
+
+/// For many servers, each of which wants to be read for a while once its heads are in place.
+inline constexpr std::uint64_t kEnoughBytes = std::uint64_t{64} << 20;
+/// For a device of this node: its queue is full with less (docs/results/ladder.md).
+inline constexpr std::uint64_t kEnoughLocalBytes = std::uint64_t{16} << 20;
+
+struct WindowFacts {
+  std::uint64_t entries = 1;
+  std::uint64_t stored_bytes = 0;  ///< of the file's pages that hold samples
+  std::uint64_t window = 1;        ///< samples of all ranks
+  std::uint64_t node_share = 1;    ///< the most samples that a node takes of it
+  std::uint64_t buffer_bytes = 0;  ///< of the node with the smallest stage
+  std::uint64_t enough_bytes = kEnoughBytes;
+};
+
+/// At least 1; at most so many that they are not more than the data set.
+std::uint64_t windows_together(const WindowFacts& facts);
+
+}  // namespace forebay
