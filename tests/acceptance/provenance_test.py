@@ -485,7 +485,7 @@ class Places(ProvenanceCase):
     def test_jobs_that_write_one_entry_at_once(self):
         path = self.database(varying(2000))
         records = liblmdb.walk(path)
-        arguments = ["samples", path, "--batch", 30, "--iterations", 20]
+        arguments = ["samples", path, "--batch", 30, "--coalesce", 1, "--iterations", 20]
         for _ in range(2):
             shutil.rmtree(self.cache, ignore_errors=True)
             jobs = [launch.Job([launch.COMMAND, *arguments], ranks, self.environment)

@@ -180,7 +180,7 @@ class WriterDuringRead(launch.AcceptanceCase):
         pipe = self.path("pipe")
         os.mkfifo(pipe)
         job = launch.Job([launch.COMMAND, "samples", path, "--batch", BATCH, "--iterations", 50,
-                          "--output", pipe], ranks=RANKS)
+                          "--coalesce", 1, "--output", pipe], ranks=RANKS)
         with open(pipe, encoding="ascii") as stream:
             lines = [stream.readline()]
             os.replace(os.path.join(other, "data.mdb"), os.path.join(path, "data.mdb"))

@@ -191,6 +191,7 @@ TEST(SampleSets, ThePlanSaysWhatIsReadInEveryOrder) {
         OrderOptions{.batch = 10, .coalesce = order == OrderName::strided ? 3U : 0U});
     options.epochs = 1;
     options.order = order;
+    options.strategy = Strategy::lmm_dio_prov;  // which reads windows one by one
     options.explain = true;
     options.gap_bytes = 0;
     if (order == OrderName::grouped) options.group = 30;

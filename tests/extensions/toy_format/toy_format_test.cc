@@ -11,6 +11,7 @@
 #include "forebay/samples.hpp"
 #include "format/data_set.hpp"
 #include "format/registry.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace forebay {
 namespace {
@@ -80,19 +81,19 @@ Format lines_format() {
 class ToyFormat : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { add_format(lines_format()); }
-  ToyFormat() : path_(::testing::TempDir() + "toy.lines") {
+  ToyFormat() : path_(folder_.file("toy.lines")) {
     std::ofstream file(path_);
     for (int i = 0; i < 50; ++i) {
       lines_.push_back(std::string(static_cast<std::size_t>(i * 7 % 13), 'x') + std::to_string(i));
       file << lines_.back() << '\n';
     }
   }
-  ~ToyFormat() override { std::remove(path_.c_str()); }
 
   std::string text_of(std::span<const std::byte> bytes) const {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
+  test::TemporaryFolder folder_;
   std::string path_;
   std::vector<std::string> lines_;
 };
