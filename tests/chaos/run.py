@@ -30,6 +30,9 @@ GRACE = 12  # seconds beside the timeout until all ranks have ended: launchers t
 _CRASH = re.compile(r"Assertion|Sanitizer|Segmentation|Signal: |core dumped|terminate called")
 # Open MPI 4.1 may then wait in MPI_Init for ever, as programs without Forebay do.
 _MPI_HAS_NO_MEMORY = re.compile(r"during shared memory initialization|ORTE_ERROR_LOG")
+# mpirun of Open MPI 4.1 where a rank is killed while another begins MPI: it may wait at its own end
+# for ever, as for programs without Forebay, when all ranks have gone.
+_MPIRUN_HANGS = "PMIX ERROR: UNREACHABLE"
 _TEMPORARY = re.compile(r"\.partial|\.tmp|\.new|~$")
 
 
@@ -203,13 +206,24 @@ class Run:
                 pass
         try:
             struck = self._go_on_at_the_end(launch.time.monotonic())
-            result = self.job.wait(START + launches.TIMEOUT + GRACE)
+            ranks_are_gone = self._outlive_ranks(START + launches.TIMEOUT + GRACE)
+            result = self.job.wait(0)
         except TimeoutError as error:
             if self.fault.name == "little memory" and re.search(_MPI_HAS_NO_MEMORY, str(error)):
+                return None, 0
+            if ranks_are_gone and _MPIRUN_HANGS in str(error):
                 return None, 0
             raise Finding(f"hangs: {error}") from None
         late = launch.time.monotonic() - (struck if self.fault.strike else begin)
         return result, late
+
+    def _outlive_ranks(self, limit):
+        """Waits for the job; whether nothing but its launcher is left after `limit` seconds."""
+        try:
+            self.job.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return not launch.descendants(self.job.process.pid)
+        return False
 
     def _go_on_at_the_end(self, struck):
         """Ranks with nothing left to do wait for a stopped one as MPI_Finalize does, without a limit
