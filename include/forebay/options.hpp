@@ -91,6 +91,13 @@ inline constexpr int kNoStagger = -1;
 /// ReadOptions::stagger: find the number by measuring.
 inline constexpr int kMeasureStagger = -2;
 
+/// What staggering has found to be the fastest: so many of so many roots. Zeros: nothing.
+struct KnownStagger {
+  int at_once = 0;
+  int roots = 0;
+  bool operator==(const KnownStagger&) const = default;
+};
+
 /// A communicator's part of a run whose processes are not connected to each other: part `index` of
 /// `count`, each of them on as many ranks.
 struct Shard {
@@ -203,7 +210,7 @@ struct RunOptions {
   /// between epochs, and `end` says what the run's last batch is; in the others every epoch ends
   /// so.
   std::uint64_t epochs = 0;
-  /// First iteration to deliver. resume_options() sets it, and the four below.
+  /// First iteration to deliver. resume_options() sets it, and the five below.
   std::uint64_t first_iteration = 0;
   /// Stretches with other ranks or batch sizes and the same C: what they left of the order is dealt
   /// anew, also of the window in which each stopped.
@@ -214,12 +221,14 @@ struct RunOptions {
   /// and what OrderOptions::identity() must be; empty = any.
   std::uint64_t first_epoch = 0;
   std::string order_identity;
+  /// Taken from rank 0, where as many roots read again and --stagger is left to be found.
+  KnownStagger known_stagger;
   /// Without MPI between the processes of a run (as under torchrun): the p ranks of the loader's
   /// communicator, mostly a process alone, deliver what ranks index * p and on of count * p ranks
   /// would in one MPI run. `batch` stays the global one, and state() suits both kinds of runs.
   /// Nothing is exchanged: that all use the same data set and options is up to the caller, and a
   /// failure ends its own shard alone. Orders that draw from the memory of all ranks are refused.
-  /// Coalescing is not chosen but 1, unless given. `stage_bytes` is then of each process.
+  /// `stage_bytes` is then of each process.
   Shard shard;
   /// The cores of the loader's threads: shared, partition, or lists; see forebay/placement.hpp.
   /// Ranks may differ. A program that also sums gradients makes one plan for both.

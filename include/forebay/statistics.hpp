@@ -25,6 +25,10 @@ struct LoaderStatistics {
   double exposed_decode_seconds = 0;  ///< it waited for data that were there to be decoded
   double skew_seconds = 0;            ///< the consumer waited for slower ranks
 
+  /// How many roots may read at once (staggering), on ranks that read; all of them where none is
+  /// held back, 0 as long as the number is looked for.
+  std::uint64_t roots_at_once = 0;
+
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
   std::uint64_t repeated = 0;         ///< of these, those that fill batches at the end of an epoch

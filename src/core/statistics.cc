@@ -19,6 +19,7 @@ void for_each_figure(Visitor visit) {
   visit("read_seconds", &Statistics::read_seconds, kSum);
   visit("wait_seconds", &Statistics::wait_seconds, kSum);
   visit("turn_seconds", &Statistics::turn_seconds, kSum);
+  visit("roots_at_once", &Statistics::roots_at_once, kMaximum);
   visit("decode_seconds", &Statistics::decode_seconds, kSum);
   visit("exposed_seconds", &Statistics::exposed_seconds, kSum);
   visit("exposed_decode_seconds", &Statistics::exposed_decode_seconds, kSum);

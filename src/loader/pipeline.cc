@@ -270,9 +270,13 @@ const StridedOrder& Pipeline::order() const {
 
 std::string Pipeline::explain() const {
   const LoaderOptions& options = opened_.options;
+  std::string how = reading_.how;
+  const std::string turns = figures_.reading()->get().turns;
+  if (!reading_.turns.empty()) how += ", turns: " + (turns.empty() ? reading_.turns : turns);
+  if (reading_.in_place) how += "; " + reading_.in_place->describe();
   std::string text = fmt::format(
-      "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory",
-      reading_.how, entries(), options.batch, opened_.team.order_ranks, plan_.text, options.buffers,
+      "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how,
+      entries(), options.batch, opened_.team.order_ranks, plan_.text, options.buffers,
       format_bytes(options.stage_bytes == 0 ? plan_.stage.data_bytes
                                             : opened_.source.setup.stage_bytes),
       options.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");
@@ -294,7 +298,10 @@ std::string Pipeline::plan(bool json) const {
 
 std::string Pipeline::delivered_state() const {
   const auto lock = lock_order();
-  return write_state(line_ ? line_->state() : state());
+  RunState delivered = line_ ? line_->state() : state();
+  const KnownStagger found = figures_.reading()->get().found;
+  delivered.stagger = found == KnownStagger() ? opened_.options.known_stagger : found;
+  return write_state(delivered);
 }
 
 LoaderWaits Pipeline::waits() const {

@@ -19,7 +19,7 @@ GiveUp give_up(const Team& team) {
 }
 
 // The turns of all roots are agreed on by all of them, so this is a step of its own.
-std::unique_ptr<Stagger> agree_on_turns(const Opened& opened) {
+std::unique_ptr<Stagger> agree_on_turns(const Opened& opened, const FeedPlan& plan) {
   const Team& team = opened.team;
   const int stagger = opened.source.setup.stagger;
   std::unique_ptr<Stagger> turns;
@@ -29,13 +29,15 @@ std::unique_ptr<Stagger> agree_on_turns(const Opened& opened) {
     turns = make_stagger(*team.roots,
                          {.by = off ? StaggerBy::none : opened.options.stagger_by,
                           .group = stagger > 0 ? stagger : StaggerOptions::kAuto,
+                          .turns = (plan.end - plan.first) / plan.stage.coalesce,
+                          .known = opened.options.known_stagger,
                           .limit = opened.options.patience_with_ranks()},
                          team.progress.get());
   });
   return turns;
 }
 
-std::string describe(const Opened& opened, const Stagger& turns) {
+std::string describe(const Opened& opened) {
   const ReadSetup& setup = opened.source.setup;
   std::string text = fmt::format("{}: ", to_string(opened.options.strategy));
   if (setup.baseline) return text + "every rank reads through liblmdb for itself";
@@ -44,7 +46,6 @@ std::string describe(const Opened& opened, const Stagger& turns) {
                                     opened.team.group->size());
   text += opened.source.data->describe();
   if (!setup.why.empty()) text += fmt::format(" ({})", setup.why);
-  if (opened.team.roots->size() > 1) text += fmt::format(", turns: {}", turns.describe());
   return text;
 }
 
@@ -102,7 +103,8 @@ struct Room {
 
 Room room_of(const Opened& opened, const FeedPlan& plan, const Stage& stage) {
   Room room{.in_stage = stage.room()};
-  const auto parts = static_cast<std::uint64_t>(plan.stage.buffers * plan.stage.roots);
+  const auto parts =
+      static_cast<std::uint64_t>(plan.stage.buffers) * static_cast<std::uint64_t>(plan.stage.roots);
   const bool shared =
       opened.team.group->size() > 1 && opened.options.stage == SharedMemoryKind::posix;
   if (shared) room.in_memory = free_shared_memory() / parts;
@@ -219,11 +221,12 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
                       const std::shared_ptr<ReadFigures>& figures, Trace* trace) {
   const Team& team = opened.team;
   Reading reading;
-  std::unique_ptr<Stagger> stagger = agree_on_turns(opened);
+  std::unique_ptr<Stagger> stagger = agree_on_turns(opened, plan);
   collectively(*team.world, [&] {
     if (team.root < 0) return;
     const std::uint64_t first_window = plan.first / plan.stage.coalesce;
-    reading.how = describe(opened, *stagger);
+    reading.how = describe(opened);
+    if (team.roots->size() > 1) reading.turns = stagger->describe();
     if (opened.options.explain && team.world->rank() == 0) {
       reading.outline = outline(opened, plan, first_window);
     }
@@ -232,7 +235,6 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
     reading.in_place = std::move(reader.in_place);
     if (!reading.in_place || !reading.in_place->points())
       require_room_for_first(opened, plan, *stage);
-    if (reading.in_place) reading.how += "; " + reading.in_place->describe();
     reading.reader.reset(
         new RootReader(RootReaderParts{.path = opened.source.path,
                                        .rank = team.order_rank,

@@ -19,6 +19,7 @@ struct Reading {
   };
 
   std::unique_ptr<RootReader, Stop> reader;  ///< of a root
+  std::string turns;                         ///< of several roots, when reading begins
   std::string how;                           ///< how records are located and read
   std::shared_ptr<const InPlace> in_place;   ///< of a root that uses records where they lie
   std::optional<ReadOutline> outline;        ///< on rank 0, when asked for

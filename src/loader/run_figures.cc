@@ -48,6 +48,7 @@ LoaderStatistics RunFigures::all() const {
   all.read_seconds = seconds(read.read_ns);
   all.wait_seconds = seconds(read.wait_ns);
   all.turn_seconds = read.turn_seconds;
+  all.roots_at_once = static_cast<std::uint64_t>(read.roots_at_once);
   all.missed_pages = read.missed_pages;
   all.redundant_pages = read.redundant_pages;
   all.decode_seconds += seconds(read.decode_ns);

@@ -62,6 +62,13 @@ std::vector<Segment> read_segments(const Json& json, std::uint64_t coalesce) {
   return segments;
 }
 
+KnownStagger read_stagger(const Json& json) {
+  const KnownStagger known{.at_once = json.at("at_once").get<int>(),
+                           .roots = json.at("roots").get<int>()};
+  if (known.at_once < 1 || known.at_once > known.roots) throw_out_of_range();
+  return known;
+}
+
 /// Throws usage when the state is not of this version.
 OrderName read_order(const Json& json) {
   const std::string order = json.at("order");
@@ -122,6 +129,9 @@ std::string write_state(const RunState& state) {
     json["identity"] = state.identity;
     json["iterations"] = state.iterations;
   }
+  if (state.stagger != KnownStagger()) {
+    json["stagger"] = {{"at_once", state.stagger.at_once}, {"roots", state.stagger.roots}};
+  }
   return json.dump();
 }
 
@@ -141,6 +151,7 @@ RunState read_state(const std::string& text) {
       if (state.epoch > kMostIterations || state.iterations > kMostIterations) throw_out_of_range();
     }
     state.segments = read_segments(json.at("segments"), state.coalesce);
+    if (json.contains("stagger")) state.stagger = read_stagger(json.at("stagger"));
     return state;
   } catch (const Json::exception& error) {
     throw Error(ErrorKind::usage, fmt::format("this is no saved state: {}", error.what()),
@@ -155,6 +166,7 @@ LoaderOptions resume_options(const std::string& text, LoaderOptions options, int
   options.first_iteration = state.iterations;
   options.first_epoch = state.epoch;
   options.order_identity = state.identity;
+  options.known_stagger = state.stagger;
   if (state.order != options.order) {
     throw Error(ErrorKind::usage,
                 fmt::format("the run to resume had order {}, this one has {}",

@@ -9,7 +9,8 @@
 //
 //    "identity":"order=shuffled,entries=60000,seed=7,...","iterations":1500
 //
-// with the iterations of the whole run.
+// with the iterations of the whole run. Where roots have tried out how many of them should read at
+// once, "stagger":{"at_once":4,"roots":16} keeps the answer.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct RunState {
   std::uint64_t epoch = 0;
   std::uint64_t iterations = 0;
   std::vector<Segment> segments;
+  KnownStagger stagger;
 };
 
 std::string write_state(const RunState& state);

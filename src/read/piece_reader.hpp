@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "core/non_copyable.hpp"
+#include "forebay/options.hpp"
 #include "format/record_source.hpp"
 #include "read/window_plan.hpp"
 
@@ -18,6 +20,9 @@ struct ReadTotals {
   std::int64_t read_ns = 0;
   std::int64_t decode_ns = 0;         ///< decoding chunks and putting samples together
   double turn_seconds = 0;            ///< waiting for its turn to read (staggering)
+  int roots_at_once = 0;              ///< as settled; 0 while it is tried out
+  KnownStagger found;                 ///< where it was tried out
+  std::string turns;                  ///< in words; empty before the first read
   std::int64_t wait_ns = 0;           ///< for a free buffer
   std::uint64_t missed_pages = 0;     ///< speculation: needed, and not read ahead
   std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed

@@ -330,7 +330,7 @@ void PlanReader::check_unchanged() {
 
 ReadTotals PlanReader::totals() const {
   ReadTotals totals = totals_;
-  totals.turn_seconds = turns_.waited_seconds();
+  turns_.add_to(totals);
   const DecodeCounters of_data = parts_.data->counters();
   totals.source = {.requests = of_data.requests,
                    .bytes_requested = of_data.bytes_requested,

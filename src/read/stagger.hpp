@@ -12,7 +12,8 @@
 //
 //   ticket   in the order in which they come: whoever draws number k from a common counter reads
 //            once more than k - n have finished
-//   auto     token or ticket with the n that was fastest in the first turns (tuned_stagger.hpp)
+//   auto     token or ticket with the n that was fastest in the first turns (tuned_stagger.hpp),
+//            which are not spent on a run of few turns
 //
 // A turn is a window. Every root calls acquire and release once a turn, in ascending turns, also
 // where it has nothing to read. Staggering changes when data are read, never which.
@@ -60,7 +61,12 @@ class Stagger : private NonCopyable {
   /// Ends this root's part for good, at any time, without holding anybody up. Idempotent, and
   /// needed only where the destructor comes late.
   virtual void leave() = 0;
+  /// Now; safe from any thread.
   virtual std::string describe() const = 0;
+  /// How many roots may read at once now, if that is settled; else 0. Safe from any thread.
+  virtual int at_once() const { return 0; }
+  /// What `auto` has settled on; zeros before, and of the others. Safe from any thread.
+  virtual KnownStagger found() const { return {}; }
   /// Whether everybody may read at any time.
   virtual bool unlimited() const { return false; }
 };
@@ -72,6 +78,9 @@ struct StaggerOptions {
   StaggerBy by = StaggerBy::none;
   int group = kAuto;                ///< n, roots that read at once
   std::uint64_t end_turn = kNoEnd;  ///< no root reads in this turn or later
+  // For `auto`, as root 0 has them.
+  std::uint64_t turns = kNoEnd;  ///< about so many will be taken
+  KnownStagger known;
   /// For one wait. Other roots may wait for buffers, so it covers what consumers compute as well.
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
 };
@@ -81,6 +90,10 @@ struct StaggerOptions {
 /// outlives the result. Collective over `roots`, which may be used for other things afterwards.
 std::unique_ptr<Stagger> make_stagger(Communicator& roots, const StaggerOptions& options,
                                       ProgressThread* progress);
+
+/// `auto` looks for a number only in runs of at least so many turns: in what it tries it may lose
+/// half a turn, and 3 % of a run is what looking may cost.
+inline constexpr std::uint64_t kTurnsWorthLooking = 20;
 
 /// One turn of a root; gives its place back however it ends.
 class StaggerTurn : private NonCopyable {

@@ -123,6 +123,8 @@ void TicketStagger::release(std::uint64_t) {
 
 void TicketStagger::leave() { release(0); }
 
+int TicketStagger::at_once() const { return options_.group; }
+
 std::string TicketStagger::describe() const {
   return fmt::format("{} of {} roots read at once, by ticket ({})", options_.group, roots_,
                      finished_->describe());

@@ -25,6 +25,7 @@ class TicketStagger final : public Stagger {
   bool acquire(std::uint64_t turn, const GiveUp& give_up) override;
   void release(std::uint64_t bytes) override;
   void leave() override;
+  int at_once() const override;
   std::string describe() const override;
 
   /// From the next turn on; by all roots, when none reads.

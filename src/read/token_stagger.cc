@@ -138,6 +138,8 @@ void TokenStagger::leave_all_rings() {
   }
 }
 
+int TokenStagger::at_once() const { return options_.group; }
+
 std::string TokenStagger::describe() const {
   return fmt::format("{} of {} roots read at once, by token", options_.group, comm_->size());
 }

@@ -30,6 +30,7 @@ class TokenStagger final : public Stagger {
   bool acquire(std::uint64_t turn, const GiveUp& give_up) override;
   void release(std::uint64_t bytes) override;
   void leave() override;
+  int at_once() const override;
   std::string describe() const override;
 
   /// New rings from the next turn on, up to `end_turn`. Only when no root has a turn before that

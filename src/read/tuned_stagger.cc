@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "comm/messages.hpp"
@@ -15,38 +16,27 @@ namespace {
 
 constexpr std::string_view kAbout = "staggering";
 
-// Holding roots back has to pay: what is not clearly faster is noise.
-constexpr double kClearlyFaster = 1.03;
+// Holding roots back has to pay: what is not clearly faster in one turn is noise.
+constexpr double kClearlyFaster = 1.05;
 
 }  // namespace
 
-StaggerTuner::StaggerTuner(int roots, int turns_per_trial)
-    : turns_per_trial_(turns_per_trial), best_(roots) {
+StaggerTuner::StaggerTuner(int roots) : best_(roots) {
   if (roots <= 1) return;
-  for (int group = roots; group >= 1; group /= 2) groups_.push_back(group);
+  const int guess = std::max(1, static_cast<int>(std::lround(std::sqrt(roots))));
+  groups_ = {roots, guess};
+  if (guess > 1) groups_.push_back(guess / 2);
 }
 
 void StaggerTuner::add_turn(std::uint64_t bytes, double seconds) {
-  if (settled()) return;
-  if (!warmed_up_) {
-    warmed_up_ = true;
-    return;
-  }
-  bytes_ += bytes;
-  seconds_ += seconds;
-  if (++turns_ == turns_per_trial_) end_trial();
-}
-
-void StaggerTuner::end_trial() {
-  const double rate = seconds_ > 0 ? static_cast<double>(bytes_) / seconds_ : 0;
-  if (rate > best_rate_ * kClearlyFaster) {
+  if (settled() || !std::exchange(warmed_up_, true)) return;
+  const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+  const bool faster = rate > best_rate_ * kClearlyFaster;
+  if (faster) {
     best_rate_ = rate;
     best_ = groups_[trial_];
   }
-  ++trial_;
-  turns_ = 0;
-  bytes_ = 0;
-  seconds_ = 0;
+  trial_ = faster ? trial_ + 1 : groups_.size();
 }
 
 void StaggerTuner::stop() {
@@ -98,11 +88,13 @@ Stagger& TunedStagger::inner() {
 
 bool TunedStagger::acquire(std::uint64_t turn, const GiveUp& give_up) {
   if (to_report_ && !exchange(turn, give_up)) return false;
+  if (unlimited()) return true;
   began_ns_ = now_ns();
   return inner().acquire(turn, give_up);
 }
 
 void TunedStagger::release(std::uint64_t bytes) {
+  if (unlimited()) return;
   inner().release(bytes);
   if (final_) return;
   bytes_ = bytes;
@@ -179,6 +171,10 @@ void TunedStagger::leave() {
   } else {
     comm_->send(0, message_of(Report{.leaves = 1}));
   }
+}
+
+KnownStagger TunedStagger::found() const {
+  return final_ ? KnownStagger{.at_once = group_, .roots = comm_->size()} : KnownStagger();
 }
 
 std::string TunedStagger::describe() const {

@@ -20,13 +20,13 @@
 
 namespace forebay {
 
-/// How many roots should read at once? Tried out in the first turns: all R, R/2, R/4, ... 1.
-/// Pure: the choice depends on the figures alone.
+/// How many roots should read at once? One turn each: all R, then the square root of R; where that
+/// is faster, half of it as well. What is slower ends the search, so it costs little where holding
+/// roots back does not pay. Pure: the choice depends on the figures alone.
 class StaggerTuner {
  public:
-  /// Each n is tried for `turns_per_trial` turns, after one turn that does not count: caches and
-  /// buffers are empty in the first.
-  explicit StaggerTuner(int roots, int turns_per_trial = 2);
+  /// The first turn does not count: caches and buffers are empty in it.
+  explicit StaggerTuner(int roots);
 
   /// For the next turn.
   int group() const { return settled() ? best_ : groups_[trial_]; }
@@ -38,15 +38,9 @@ class StaggerTuner {
   void stop();
 
  private:
-  void end_trial();
-
   std::vector<int> groups_;  ///< to try, descending
-  int turns_per_trial_;
   bool warmed_up_ = false;
   std::size_t trial_ = 0;
-  int turns_ = 0;  ///< of the trial
-  std::uint64_t bytes_ = 0;
-  double seconds_ = 0;
   int best_;
   double best_rate_ = 0;
 };
@@ -60,8 +54,10 @@ class TunedStagger final : public Stagger {
   bool acquire(std::uint64_t turn, const GiveUp& give_up) override;
   void release(std::uint64_t bytes) override;
   void leave() override;
-  /// Safe from any thread.
   std::string describe() const override;
+  int at_once() const override { return final_ ? group_.load() : 0; }
+  KnownStagger found() const override;
+  bool unlimited() const override { return final_ && group_ == comm_->size(); }
 
  private:
   struct Report;

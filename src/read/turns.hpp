@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "read/piece_reader.hpp"
 #include "read/stagger.hpp"
 
 namespace forebay {
@@ -36,7 +37,12 @@ class Turns {
   bool unlimited() const { return stagger_->unlimited(); }
   /// This root takes no more turns: nobody waits for it.
   void leave() { stagger_->leave(); }
-  double waited_seconds() const { return waited_seconds_; }
+  void add_to(ReadTotals& totals) const {
+    totals.turn_seconds = waited_seconds_;
+    totals.roots_at_once = stagger_->at_once();
+    totals.found = stagger_->found();
+    totals.turns = stagger_->describe();
+  }
 
  private:
   std::unique_ptr<Stagger> stagger_;

@@ -15,6 +15,7 @@
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
+#include "read/stagger.hpp"
 #include "tests/read/extent_support.hpp"
 #include "tests/support/counting_source.hpp"
 #include "tests/support/scale.hpp"
@@ -220,6 +221,66 @@ TEST_P(StaggeredRoots, AFileThatIsCutEndsAllWhoseverTurnItIs) {
     });
     EXPECT_LT(now_seconds() - begin, kLongest);
   }
+}
+
+/// What is said of the turns of `ranks` roots that look for a number, and the state, at the end.
+struct Found {
+  std::string explained;
+  std::uint64_t at_once = 0;
+  std::string state;
+};
+
+Found look_for_a_number(const std::string& path, int ranks, const LoaderOptions& options) {
+  Found found;
+  run_ranks(ranks, 1, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, path, options);
+    while (loader.next()) {
+    }
+    comm->barrier();
+    if (comm->rank() != 0) return;
+    found = {.explained = loader.explain(),
+             .at_once = loader.statistics().roots_at_once,
+             .state = loader.state()};
+  });
+  return found;
+}
+
+TEST(FoundStagger, IsToldAndGoesOnWithTheRun) {
+  const test::TemporaryFolder folder;
+  const std::string path = LmdbBuilder().in_order(kEntries).values(50).build(folder.file("data"));
+  LoaderOptions options = LoaderOptions::parse("batch=13,coalesce=1,strategy=lmm-dio-prov");
+  options.stagger = kMeasureStagger;
+  options.iterations = 30;
+  const Found first = look_for_a_number(path, 4, options);
+  EXPECT_THAT(first.explained, testing::HasSubstr("of 4 roots read at once, by token (the fast"));
+  EXPECT_GE(first.at_once, 1U);
+  const std::string answer =
+      "\"stagger\":{\"at_once\":" + std::to_string(first.at_once) + ",\"roots\":4}";
+  EXPECT_THAT(first.state, testing::HasSubstr(answer));
+
+  options.iterations = 60;
+  const Found later = look_for_a_number(path, 4, resume_options(first.state, options, 4));
+  EXPECT_EQ(later.at_once, first.at_once);
+  EXPECT_THAT(later.state, testing::HasSubstr(answer));
+  const Found others = look_for_a_number(path, 3, resume_options(first.state, options, 3));
+  EXPECT_THAT(others.state, testing::HasSubstr("\"roots\":3")) << "looked for anew";
+  EXPECT_THROW(
+      resume_options(
+          std::string(first.state).replace(first.state.find("\"roots\":4"), 9, "\"roots\":0"),
+          options, 4),
+      Error);
+}
+
+TEST(FoundStagger, IsNotLookedForInShortRuns) {
+  const test::TemporaryFolder folder;
+  const std::string path = LmdbBuilder().in_order(kEntries).values(50).build(folder.file("data"));
+  LoaderOptions options = LoaderOptions::parse("batch=13,coalesce=1,strategy=lmm-dio-prov");
+  options.stagger = kMeasureStagger;
+  options.iterations = kTurnsWorthLooking - 1;
+  const Found found = look_for_a_number(path, 4, options);
+  EXPECT_THAT(found.explained, testing::HasSubstr("all 4 roots read at once (looking for fewer"));
+  EXPECT_EQ(found.at_once, 4U);
+  EXPECT_THAT(found.state, testing::Not(testing::HasSubstr("stagger")));
 }
 
 }  // namespace

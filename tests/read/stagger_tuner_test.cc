@@ -20,25 +20,48 @@ std::vector<int> tune(StaggerTuner& tuner, const std::function<double(int)>& rat
   return tried;
 }
 
-TEST(StaggerTuner, TriesHalvesDownToOneAndTakesTheFastest) {
+TEST(StaggerTuner, TriesTheSquareRootAndHalfOfItAndTakesTheFastest) {
+  const auto at = [](int best) { return [best](int n) { return n == best ? 200.0 : 100.0 / n; }; };
   StaggerTuner tuner(12);
-  EXPECT_EQ(tune(tuner, [](int n) { return n == 3 ? 200.0 : 100.0; }),
-            (std::vector<int>{12, 6, 3, 1}));
+  EXPECT_EQ(tune(tuner, at(3)), (std::vector<int>{12, 3, 1}));
   EXPECT_EQ(tuner.group(), 3);
+  StaggerTuner large(100);
+  EXPECT_EQ(tune(large, [](int n) { return 1000.0 / n; }), (std::vector<int>{100, 10, 5}));
+  EXPECT_EQ(large.group(), 5);
 }
 
 TEST(StaggerTuner, HoldsNobodyBackWithoutAClearGain) {
   StaggerTuner tuner(8);
-  tune(tuner, [](int n) { return n == 8 ? 100.0 : 102.0; });
+  tune(tuner, [](int n) { return n == 8 ? 100.0 : 104.0; });
   EXPECT_EQ(tuner.group(), 8);
 }
 
+TEST(StaggerTuner, LooksNoFurtherThanWhatIsSlower) {
+  StaggerTuner tuner(16);
+  EXPECT_EQ(tune(tuner, [](int n) { return n == 2 ? 1000.0 : 100.0 * n; }),
+            (std::vector<int>{16, 4}));
+  EXPECT_EQ(tuner.group(), 16);
+}
+
+TEST(StaggerTuner, SettlesInFourTurns) {
+  for (int roots = 2; roots < 5000; ++roots) {
+    StaggerTuner tuner(roots);
+    int turns = 0;
+    for (; !tuner.settled(); ++turns) {
+      ASSERT_GE(tuner.group(), 1);
+      ASSERT_LE(tuner.group(), roots);
+      tuner.add_turn(1000, tuner.group());
+    }
+    ASSERT_LE(turns, 4) << roots;
+    ASSERT_LT(tuner.group(), roots);
+  }
+}
+
 TEST(StaggerTuner, IgnoresTheFirstTurn) {
-  StaggerTuner tuner(4, 1);
+  StaggerTuner tuner(4);
   tuner.add_turn(1, 1000);
   EXPECT_EQ(tuner.group(), 4);
   tuner.add_turn(1000, 1);
-  tuner.add_turn(10, 1);
   tuner.add_turn(10, 1);
   EXPECT_TRUE(tuner.settled());
   EXPECT_EQ(tuner.group(), 4);
@@ -58,7 +81,7 @@ TEST(StaggerTuner, OneRootHasNothingToFind) {
 
 TEST(StaggerTuner, StoppedItLetsAllRead) {
   StaggerTuner tuner(8);
-  for (int turn = 0; turn < 4; ++turn) tuner.add_turn(1, 1);
+  for (int turn = 0; turn < 2; ++turn) tuner.add_turn(1, 1);
   tuner.stop();
   EXPECT_TRUE(tuner.settled());
   EXPECT_EQ(tuner.group(), 8);

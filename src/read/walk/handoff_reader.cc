@@ -153,7 +153,7 @@ void HandoffReader::learn(const Begun& leg, std::vector<PageRange> used) {
 
 ReadTotals HandoffReader::totals() const {
   ReadTotals totals = totals_;
-  totals.turn_seconds = turns_.waited_seconds();
+  turns_.add_to(totals);
   totals.source = parts_.source.counters();
   return totals;
 }

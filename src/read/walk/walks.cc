@@ -56,7 +56,7 @@ void WalkReader::read_run(std::uint64_t window, const SampleRun& run) {
 
 ReadTotals WalkReader::totals() const {
   ReadTotals totals = totals_;
-  totals.turn_seconds = turns_.waited_seconds();
+  turns_.add_to(totals);
   totals.source = source_.counters();
   return totals;
 }
