@@ -32,11 +32,15 @@ Page PageReader::tree_page(PageNumber number) {
     ++pages_;
     last_tree_page_ = number;
   }
-  return {bytes(number, 1, page_size_), number, *this};
+  const Page page(bytes(number, 1, page_size_), number, *this);
+  if (page.is_leaf()) tell(number, 1);
+  return page;
 }
 
 PageHeader PageReader::overflow_header(PageNumber first, std::uint64_t size) {
-  return check_overflow(bytes(first, 1, kPageHeaderSize), first, size);
+  const PageHeader header = check_overflow(bytes(first, 1, kPageHeaderSize), first, size);
+  tell(first, 1);
+  return header;
 }
 
 PageHeader PageReader::check_overflow(std::span<const std::byte> run, PageNumber first,
@@ -61,6 +65,7 @@ std::span<const std::byte> PageReader::value(PageNumber first, std::uint64_t siz
   // Fetched whole before its header is checked: one request instead of two.
   const auto run = bytes(first, pages, kPageHeaderSize + size);
   check_overflow(run, first, size);
+  tell(first, pages);
   pages_ += pages;
   return run.subspan(kPageHeaderSize);
 }
@@ -75,7 +80,6 @@ std::span<const std::byte> PageReader::bytes(PageNumber first, std::uint64_t pag
     damaged(first, fmt::format("{} pages from there lie past the file's end of {} pages", pages,
                                available_pages_));
   }
-  if (watch_) watch_(first, pages);
   const std::uint64_t offset = first * page_size_;
   if (!cache_) {
     note_mapped(map_.data() + offset);

@@ -101,7 +101,9 @@ class PageReader final : public DamageExplainer {
   PageCounters counters() const;
   /// What was read so far served to tell what the data set is, and is no part of reading it.
   void count_from_here() { before_ = all_counters(); }
-  /// Told of every page from now on, once it is known to be inside the file; empty: nobody.
+  /// Told from now on of the pages that hold records, leaves and overflow runs, when they are
+  /// looked at; empty: nobody. Not of branch pages: these are few, and lead to records of others as
+  /// well.
   using Watch = std::function<void(PageNumber first, std::uint64_t count)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
   Error explain(PageNumber page, const std::string& fault) const override;
@@ -112,6 +114,9 @@ class PageReader final : public DamageExplainer {
  private:
   std::span<const std::byte> bytes(PageNumber first, std::uint64_t pages, std::uint64_t size);
   PageCounters all_counters() const;
+  void tell(PageNumber first, std::uint64_t count) const {
+    if (watch_) watch_(first, count);
+  }
   PageHeader check_overflow(std::span<const std::byte> run, PageNumber first,
                             std::uint64_t size) const;
 

@@ -29,8 +29,8 @@ Page Tree::leaf_page(const Cursor& cursor) {
   return page_at(cursor, cursor.depth - 1);
 }
 
-void Tree::descend(Cursor& cursor, unsigned level, bool to_last) {
-  for (; level < header_.depth; ++level) {
+void Tree::descend(Cursor& cursor, unsigned level, unsigned end, bool to_last) {
+  for (; level < end; ++level) {
     Cursor::Step& step = cursor.path[level];
     step.slot = 0;
     const Page page = page_at(cursor, level);
@@ -46,7 +46,7 @@ Cursor Tree::first() {
   Cursor cursor;
   if (header_.empty()) return cursor;
   cursor.path[0].page = header_.root;
-  descend(cursor, 0, false);
+  descend(cursor, 0, header_.depth, false);
   cursor.sample = 0;
   return cursor;
 }
@@ -55,7 +55,7 @@ Cursor Tree::last() {
   Cursor cursor;
   if (header_.empty()) return cursor;
   cursor.path[0].page = header_.root;
-  descend(cursor, 0, true);
+  descend(cursor, 0, header_.depth, true);
   cursor.sample = header_.entries - 1;
   return cursor;
 }
@@ -69,19 +69,19 @@ Cursor Tree::about(std::uint64_t part, std::uint64_t of) {
   if (header_.depth > 1) {
     cursor.path[1].page = page_at(cursor, 0).child(static_cast<unsigned>(cursor.path[0].slot));
   }
-  descend(cursor, 1, part == of);
+  descend(cursor, 1, header_.depth, part == of);
   cursor.depth = header_.depth;
   return cursor;
 }
 
-bool Tree::next_leaf(Cursor& cursor) {
-  for (unsigned level = header_.depth - 1; level-- > 0;) {
-    const Page page = page_at(cursor, level);
-    Cursor::Step& step = cursor.path[level];
+bool Tree::next_page(Cursor& cursor, unsigned level) {
+  for (unsigned above = level; above-- > 0;) {
+    const Page page = page_at(cursor, above);
+    Cursor::Step& step = cursor.path[above];
     if (step.slot + 1 >= page.count()) continue;
     ++step.slot;
-    cursor.path[level + 1].page = page.child(static_cast<unsigned>(step.slot));
-    descend(cursor, level + 1, false);
+    cursor.path[above + 1].page = page.child(static_cast<unsigned>(step.slot));
+    descend(cursor, above + 1, level + 1, false);
     return true;
   }
   return false;
@@ -94,10 +94,46 @@ bool Tree::previous_leaf(Cursor& cursor) {
     if (step.slot == 0) continue;
     --step.slot;
     cursor.path[level + 1].page = page.child(static_cast<unsigned>(step.slot));
-    descend(cursor, level + 1, true);
+    descend(cursor, level + 1, header_.depth, true);
     return true;
   }
   return false;
+}
+
+std::uint64_t Tree::skip_leaves(Cursor& cursor, std::uint64_t count) {
+  cursor.sample = kUnknownSample;
+  cursor.leaf().slot = 0;
+  if (header_.depth == 1) return 0;
+  const unsigned above = header_.depth - 2;
+  std::uint64_t skipped = 0;
+  while (skipped < count) {
+    const Page page = page_at(cursor, above);
+    Cursor::Step& step = cursor.path[above];
+    const std::uint64_t here = std::min(count - skipped, page.count() - 1 - step.slot);
+    if (here > 0) {
+      step.slot += here;
+      cursor.leaf().page = page.child(static_cast<unsigned>(step.slot));
+      skipped += here;
+    } else if (next_page(cursor, above)) {
+      ++skipped;
+    } else {
+      break;
+    }
+  }
+  return skipped;
+}
+
+std::uint64_t Tree::leaves_between(Cursor from, const Cursor& to) {
+  if (header_.depth == 1) return 0;
+  const unsigned above = header_.depth - 2;
+  Cursor::Step& step = from.path[above];
+  std::uint64_t leaves = 0;
+  // A leaf holds a record at least: more of them than records are a loop.
+  while (step.page != to.path[above].page && leaves < header_.entries) {
+    leaves += page_at(from, above).count() - step.slot;
+    if (!next_page(from, above)) break;
+  }
+  return leaves + to.path[above].slot - step.slot;
 }
 
 void Tree::count_move(Cursor& cursor, bool ahead) {

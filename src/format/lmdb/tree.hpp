@@ -84,6 +84,14 @@ class Tree {
   /// Returns the number of records passed over.
   std::uint64_t seek_record(Cursor& cursor, std::uint64_t sample);
 
+  /// Moves `count` leaves ahead, to the first record there, over branch pages alone: the number of
+  /// that record is not known. Returns by how many leaves it moved: fewer where the tree ends.
+  std::uint64_t skip_leaves(Cursor& cursor, std::uint64_t count);
+  /// How many leaves `to` is ahead of `from`, which is not behind it; over branch pages alone.
+  std::uint64_t leaves_between(Cursor from, const Cursor& to);
+  /// The leaf that the cursor is in, valid over the next few calls.
+  Page leaf_page(const Cursor& cursor);
+
   /// Key and value, valid over the next few calls (see PageReader). The leaf's nodes are checked
   /// when it is first looked at. Throws unsupported when the record is a named database.
   Entry entry(const Cursor& cursor);
@@ -95,9 +103,11 @@ class Tree {
 
  private:
   Page page_at(const Cursor& cursor, unsigned level);
-  Page leaf_page(const Cursor& cursor);
-  void descend(Cursor& cursor, unsigned level, bool to_last);
-  bool next_leaf(Cursor& cursor);
+  /// Goes down by first or last children from the page at `level`, and looks at those before `end`.
+  void descend(Cursor& cursor, unsigned level, unsigned end, bool to_last);
+  bool next_leaf(Cursor& cursor) { return next_page(cursor, header_.depth - 1); }
+  /// Moves to the first slot of the next page at `level`.
+  bool next_page(Cursor& cursor, unsigned level);
   bool previous_leaf(Cursor& cursor);
   void forward(Cursor& cursor, std::uint64_t count);
   void backward(Cursor& cursor, std::uint64_t count);

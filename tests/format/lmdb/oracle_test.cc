@@ -94,6 +94,26 @@ TEST_P(EveryDatabaseRead, SeekRecordFromAnywhereReachesTheRecord) {
   }
 }
 
+TEST_P(EveryDatabaseRead, LeavesAreSkippedAndCountedAsTheyAreWalked) {
+  Database database = open(Engine::pread);
+  Tree& tree = database.tree();
+  std::vector<Cursor> leaves;  // on their first records
+  for (Cursor cursor = tree.first(); cursor.valid(); tree.next(cursor)) {
+    if (cursor.leaf().slot == 0) leaves.push_back(cursor);
+  }
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200 && !leaves.empty(); ++i) {
+    const std::size_t from = random() % leaves.size();
+    const std::size_t to = from + random() % (leaves.size() - from);
+    EXPECT_EQ(tree.leaves_between(leaves[from], leaves[to]), to - from);
+    Cursor cursor = leaves[from];
+    EXPECT_EQ(tree.skip_leaves(cursor, to - from), to - from);
+    EXPECT_EQ(cursor.path, leaves[to].path);
+    EXPECT_EQ(tree.skip_leaves(cursor, leaves.size()), leaves.size() - 1 - to);
+    EXPECT_EQ(cursor.leaf(), leaves.back().leaf());
+  }
+}
+
 TEST_P(EveryDatabaseRead, ACursorWorksInAnotherProcessesDatabase) {
   if (expected_.empty()) return;
   Database one = open(Engine::mmap);
