@@ -45,8 +45,9 @@ struct LoaderStatistics {
   /// Deliveries, over all ranks, between two of one sample, on average, where samples are used
   /// again before they are replaced; 0 where they are not.
   double reuse_distance = 0;
-  std::uint64_t bytes_requested = 0;  ///< asked from the file system (mapped: pages touched)
-  std::uint64_t requests = 0;         ///< explicit reads (mapped: none)
+  /// Asked from the file system (mapped: pages that were used, or touched in vain).
+  std::uint64_t bytes_requested = 0;
+  std::uint64_t requests = 0;  ///< explicit reads (mapped: none)
   std::uint64_t pages_visited = 0;
   std::uint64_t records_skipped = 0;
   std::uint64_t missed_pages = 0;     ///< speculation (lmm-dm): needed, and not read ahead

@@ -156,6 +156,133 @@ TEST_F(HandoffReaderTest, AFailureOfAnyRootEndsAllWithItsMessage) {
   }
 }
 
+/// Pages of the guesses of all roots.
+struct Speculated {
+  std::int64_t missed = 0;
+  std::int64_t redundant = 0;
+};
+
+Speculated speculated(const ExtentData& data, const ReadingPlan& plan) {
+  Speculated sum;
+  std::mutex mutex;
+  run_ranks(plan.ranks(), 0, [&](const auto& comm) {
+    ReadingRank rank(comm, plan);
+    if (rank.is_root()) start_handing_on(rank, plan, {.file = data.open_file()});
+    expect_right_batches(rank, comm->rank(), data.records());
+    if (rank.is_root()) {
+      const std::lock_guard lock(mutex);
+      sum.missed += static_cast<std::int64_t>(rank.totals().missed_pages);
+      sum.redundant += static_cast<std::int64_t>(rank.totals().redundant_pages);
+    }
+    comm->barrier();
+  });
+  return sum;
+}
+
+/// Parts of all windows from `window` on, and the leaves and overflow pages that they need.
+struct Needed {
+  std::int64_t parts = 0;
+  std::int64_t pages = 0;
+};
+
+Needed needed(const ExtentData& data, const ReadingPlan& plan, std::uint64_t window) {
+  constexpr std::uint64_t kPage = 4096;
+  const RootMap map({plan.entries, plan.ranks(), plan.batch, plan.coalesce}, plan.groups);
+  Needed sum;
+  for (; window * plan.coalesce < plan.iterations; ++window) {
+    for (int root = 0; root < map.roots(); ++root) {
+      const auto pieces = map.pieces(root, {window, Phase::whole, plan.coalesce});
+      for (const SampleRun& run : sample_runs(map.order(), pieces)) {
+        ++sum.parts;
+        std::set<std::uint64_t> pages;
+        for (const FileExtent& extent : data.extents(run.sample, run.count)) {
+          const std::uint64_t end = (extent.offset + extent.length + kPage - 1) / kPage;
+          for (std::uint64_t page = extent.offset / kPage; page < end; ++page) pages.insert(page);
+        }
+        sum.pages += static_cast<std::int64_t>(pages.size());
+      }
+    }
+  }
+  return sum;
+}
+
+/// An epoch and a half by random nodes in random windows.
+ReadingPlan some_reading(const ExtentData& data, std::mt19937_64& random) {
+  const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
+    return std::uniform_int_distribution<std::uint64_t>(least, most)(random);
+  };
+  ReadingPlan plan{.entries = data.entries()};
+  std::vector<int> nodes(pick(1, 6));
+  for (int& ranks : nodes) ranks = static_cast<int>(pick(1, 3));
+  plan.groups = nodes_of(nodes, static_cast<int>(pick(1, 2)));
+  plan.batch = pick(static_cast<std::uint64_t>(plan.ranks()), 60);
+  plan.coalesce = pick(1, 5);
+  // Whole windows: over what the last one leaves out, cursors walk.
+  plan.iterations = plan.entries * 3 / 2 / (plan.batch * plan.coalesce) * plan.coalesce;
+  return plan;
+}
+
+TEST_F(HandoffReaderTest, SpeculationFindsEvenRecordsAndNoOthers) {
+  std::mt19937_64 random(15);
+  for (int round = 0; round < test::long_cases(20); ++round) {
+    const std::uint64_t bytes = round % 2 == 0 ? 20 + random() % 1980 : 2100 + random() % 20000;
+    const std::uint64_t records = std::min<std::uint64_t>(4'000'000 / bytes, 800 + random() % 2000);
+    LmdbBuilder builder = LmdbBuilder().values(bytes).commit_every(round % 4 < 2 ? 0 : 300);
+    const ExtentData data(round % 3 == 0 ? builder.in_order(records) : builder.appended(records));
+    const ReadingPlan plan = some_reading(data, random);
+    const Speculated all = speculated(data, plan);
+    EXPECT_EQ(all.missed, 0) << records << " records of " << bytes << " bytes";
+    EXPECT_LE(all.redundant, 1) << "the leaf behind the last record, where nobody goes on";
+  }
+}
+
+// Sizes within a tenth of one another, and keys of all lengths; so leaves hold nearly as many
+// records each, unless these are so large that two or three fill a leaf. Of what is touched, half
+// is needed at least; but of a part of one or two records a page at each end is as much as the part
+// itself, so two pages a part are granted beyond that.
+TEST_F(HandoffReaderTest, SpeculationFindsNearlyEvenRecordsAfterThreeWindows) {
+  std::mt19937_64 random(16);
+  for (int round = 0; round < test::long_cases(20); ++round) {
+    const std::size_t bytes = round % 2 == 0 ? 20 + random() % 600 : 2500 + random() % 20000;
+    const std::uint64_t records = std::min<std::uint64_t>(4'000'000 / bytes, 800 + random() % 2000);
+    const ExtentData data(LmdbBuilder()
+                              .in_order(records)
+                              .file_name_keys()
+                              .values(bytes * 9 / 10, bytes * 11 / 10)
+                              .commit_every(300));
+    const ReadingPlan plan = some_reading(data, random);
+    ReadingPlan start = plan;
+    start.iterations = std::min(3 * plan.coalesce, plan.iterations);
+    const Speculated first = speculated(data, start);
+    const Speculated all = speculated(data, plan);
+    const Needed rest = needed(data, plan, 3);
+    EXPECT_LE(10 * (all.missed - first.missed), rest.pages);
+    EXPECT_LE(all.redundant - first.redundant, rest.pages + 2 * rest.parts);
+  }
+}
+
+TEST_F(HandoffReaderTest, BytesThatWereTouchedInVainAreBytesRequested) {
+  ReadingPlan plan = unequal();
+  for (const Engine engine : {Engine::mmap, Engine::pread}) {
+    run_ranks(plan.ranks(), 0, [&](const auto& comm) {
+      ReadingRank rank(comm, plan);
+      if (rank.is_root()) {
+        start_handing_on(rank, plan, {.file = data_.open_file(), .engine = engine});
+      }
+      expect_right_batches(rank, comm->rank(), data_.records());
+      if (rank.is_root()) {
+        const ReadTotals totals = rank.totals();
+        const std::uint64_t used = totals.source.pages_visited * 4096;
+        EXPECT_GT(totals.source.bytes_requested, used);
+        if (engine == Engine::mmap) {
+          EXPECT_LE(totals.source.bytes_requested, used + totals.redundant_pages * 4096);
+        }
+      }
+      comm->barrier();
+    });
+  }
+}
+
 TEST_F(HandoffReaderTest, SpeculationIsCountedAndHarmless) {
   ReadingPlan plan = unequal();
   run_ranks(plan.ranks(), 0, [&](const auto& comm) {

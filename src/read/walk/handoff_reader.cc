@@ -11,32 +11,7 @@
 namespace forebay {
 namespace {
 
-/// Judged by the first record, as nothing else is known yet.
-Speculation first_speculation(lmdb::Database& database) {
-  const lmdb::Cursor first = database.tree().first();
-  const std::uint64_t file_pages = database.snapshot().file_pages();
-  if (!first.valid()) return {0, file_pages, 1};
-  const lmdb::Node node = database.tree().node(first);
-  return {first.leaf().page, file_pages,
-          pages_of_record(node.key.size(), node.value_size, database.page_size())};
-}
-
-/// Sorted, without overlaps.
-std::vector<PageRange> joined(std::vector<PageRange> ranges) {
-  std::ranges::sort(ranges, {}, &PageRange::first);
-  std::vector<PageRange> result;
-  for (const PageRange& range : ranges) {
-    if (result.empty() || range.first > result.back().end()) {
-      result.push_back(range);
-    } else {
-      PageRange& last = result.back();
-      last.count = std::max(last.end(), range.end()) - last.first;
-    }
-  }
-  return result;
-}
-
-/// Notes the pages that are used while it lives.
+/// Notes the leaves and overflow pages that are used while it lives.
 class PageWatch : private NonCopyable {
  public:
   explicit PageWatch(lmdb::PageReader& pages) : pages_(pages) {
@@ -61,7 +36,7 @@ HandoffReader::HandoffReader(HandoffParts parts, const WindowPlan& plan, Stage& 
       stage_(stage),
       root_(root),
       turns_(turns),
-      speculation_(first_speculation(parts_.source.database())) {}
+      speculation_(parts_.source.database()) {}
 
 void HandoffReader::read(const WindowPart& part, const std::optional<WindowPart>&) {
   if (part.phase == Phase::rest) return;  // came with the first
@@ -86,12 +61,25 @@ void HandoffReader::touch_guesses(std::vector<Begun>& legs) {
   const std::int64_t started = now_ns();
   const lmdb::Database& database = parts_.source.database();
   for (Begun& leg : legs) {
-    leg.guess = speculation_.guess(sample(leg.leg.position), leg.leg.count);
-    const std::uint64_t pages =
-        touch(database.snapshot().file(), leg.guess, database.page_size(), parts_.give_up);
+    leg.guess = guess(leg.leg);
+    std::uint64_t pages = leg.guess.leaves.size();
+    for (const PageRange& values : leg.guess.values) {
+      pages += touch(database.snapshot().file(), values, database.page_size(), parts_.give_up);
+    }
     turn.count(pages * database.page_size());
   }
   totals_.read_ns += now_ns() - started;
+}
+
+/// Its values joined, for long reads.
+GuessedPages HandoffReader::guess(const Leg& leg) {
+  const Piece piece{.position = leg.position, .count = leg.count};
+  GuessedPages pages;
+  for (const SampleRun& run : sample_runs(plan_.order(), {&piece, 1})) {
+    speculation_.guess(run.sample, run.count, pages);
+  }
+  pages.values = joined(std::move(pages.values));
+  return pages;
 }
 
 /// Finds the first record, and the next root's first record for the next root.
@@ -142,19 +130,31 @@ void HandoffReader::copy(std::uint64_t window, const Begun& leg, std::span<const
   totals_.read_ns += now_ns() - started;
 }
 
-void HandoffReader::learn(const Begun& leg, std::vector<PageRange> used) {
-  const SpeculationFigures figures = compare(leg.guess, used);
+void HandoffReader::learn(const Begun& leg, std::span<const PageRange> used) {
+  std::vector<PageRange> guess = leg.guess.leaves;
+  guess.insert(guess.end(), leg.guess.values.begin(), leg.guess.values.end());
+  const SpeculationFigures figures = compare(joined(std::move(guess)), used);
   totals_.missed_pages += figures.missed;
   totals_.redundant_pages += figures.redundant;
-  // Pages between samples that an earlier run took would pass for pages of these.
-  if (plan_.order().consecutive(leg.leg.position) < leg.leg.count) return;
-  speculation_.learn(sample(leg.leg.position), leg.leg.count, used);
+  count_touched(leg.guess.values, used);
+  speculation_.learn(leg.start, parts_.source.cursor());
+}
+
+/// The source counts what it looks at: leaves, and values that are used. In a mapping the others
+/// are left to be counted; without one, all of them were read, and those that are used once more.
+void HandoffReader::count_touched(std::span<const PageRange> touched,
+                                  std::span<const PageRange> used) {
+  const lmdb::Database& database = parts_.source.database();
+  const bool mapped = !database.snapshot().file().map().empty();
+  const SpeculationFigures figures = compare(touched, used);
+  touched_bytes_ += (mapped ? figures.redundant : figures.guessed) * database.page_size();
 }
 
 ReadTotals HandoffReader::totals() const {
   ReadTotals totals = totals_;
   turns_.add_to(totals);
   totals.source = parts_.source.counters();
+  totals.source.bytes_requested += touched_bytes_;
   return totals;
 }
 

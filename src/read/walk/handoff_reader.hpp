@@ -5,7 +5,7 @@
 //   walk     from the cursor that the root before has handed on to the end of the own part, over
 //            pages that are in memory by now, and hand the cursor on      one root after the other
 //   read     copy the records into the stage                              all roots at once
-//   learn    how many pages were needed, for the next guess
+//   learn    where the part was, for the next guess
 //
 // A window is read whole: its parts by iteration have no order in which a cursor could travel.
 #pragma once
@@ -44,14 +44,16 @@ class HandoffReader final : public PieceReader {
   struct Begun {
     Leg leg;
     lmdb::Cursor start;
-    PageRange guess;
+    GuessedPages guess;
   };
 
   void touch_guesses(std::vector<Begun>& legs);
+  GuessedPages guess(const Leg& leg);
   void walk(Begun& leg);
   lmdb::Cursor start_of(const Leg& leg);
   void copy(std::uint64_t window, const Begun& leg, std::span<const Piece> pieces);
-  void learn(const Begun& leg, std::vector<PageRange> used);
+  void learn(const Begun& leg, std::span<const PageRange> used);
+  void count_touched(std::span<const PageRange> touched, std::span<const PageRange> used);
   std::uint64_t sample(std::uint64_t position) const { return plan_.order().sample(position); }
 
   HandoffParts parts_;
@@ -60,7 +62,8 @@ class HandoffReader final : public PieceReader {
   int root_;
   Turns& turns_;
   Speculation speculation_;
-  lmdb::Cursor kept_;  ///< handed on to this root itself
+  lmdb::Cursor kept_;                ///< handed on to this root itself
+  std::uint64_t touched_bytes_ = 0;  ///< that the source does not count
   ReadTotals totals_;
 };
 

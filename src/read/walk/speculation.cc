@@ -2,56 +2,45 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <limits>
 
 #include "core/read_watch.hpp"
-#include "format/lmdb/layout.hpp"
+#include "forebay/error.hpp"
 #include "storage/page_cache.hpp"
 
 namespace forebay {
 namespace {
 
-// Pages further apart than this do not belong to the same run: LMDB puts a record now and then
-// into pages that it has freed, megabytes away.
-constexpr std::uint64_t kFarPages = 64;
-// Places to remember; a place every few windows is as good as one a window.
-constexpr std::size_t kMostPlaces = 4096;
-// A part may begin and end in the middle of a leaf, and a branch page may lie in it that no part
-// has had so far.
-constexpr std::uint64_t kSlackPages = 1;
+// As many gaps as tell how far their means are apart, and so few that what was uneven is forgotten
+// within an epoch.
+constexpr std::size_t kRecentGaps = 8;
+constexpr std::uint64_t kAllSlots = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kTouchBytes = std::size_t{1} << 20;
 constexpr std::size_t kSystemPage = 4096;
 
-/// The run of neighbouring ranges that holds most of the pages.
-PageRange main_run(std::span<const PageRange> used) {
-  std::vector<PageRange> sorted(used.begin(), used.end());
-  std::ranges::sort(sorted, {}, &PageRange::first);
-  PageRange best;
-  PageRange run;
+/// Number of the record that begins the leaf of `cursor`.
+std::uint64_t begin_of_leaf(const lmdb::Cursor& cursor) {
+  return cursor.sample - std::min(cursor.sample, cursor.leaf().slot);
+}
+
+std::uint64_t whole(double number) { return static_cast<std::uint64_t>(number); }
+
+/// Pages that both have.
+std::uint64_t common_pages(std::span<const PageRange> a, std::span<const PageRange> b) {
   std::uint64_t pages = 0;
-  std::uint64_t most = 0;
-  for (const PageRange& range : sorted) {
-    if (range.count == 0) continue;
-    if (pages == 0 || range.first > run.end() + kFarPages) {
-      run = range;
-      pages = 0;
-    }
-    pages += range.count;
-    run.count = std::max(run.end(), range.end()) - run.first;
-    if (pages > most) {
-      most = pages;
-      best = run;
-    }
+  for (auto left = a.begin(), right = b.begin(); left != a.end() && right != b.end();) {
+    const std::uint64_t begin = std::max(left->first, right->first);
+    const std::uint64_t end = std::min(left->end(), right->end());
+    if (begin < end) pages += end - begin;
+    left->end() < right->end() ? ++left : ++right;
   }
-  return best;
+  return pages;
 }
 
-std::uint64_t scaled_down(std::uint64_t records, double pages) {
-  return static_cast<std::uint64_t>(std::floor(static_cast<double>(records) * pages));
-}
-
-std::uint64_t scaled_up(std::uint64_t records, double pages) {
-  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(records) * pages));
+std::uint64_t page_count(std::span<const PageRange> ranges) {
+  std::uint64_t pages = 0;
+  for (const PageRange& range : ranges) pages += range.count;
+  return pages;
 }
 
 std::uint64_t touch_mapped(std::span<const std::byte> bytes, const std::function<bool()>& give_up) {
@@ -80,71 +69,83 @@ std::uint64_t touch_read(const File& file, std::uint64_t begin, std::uint64_t en
 
 }  // namespace
 
-double pages_of_record(std::uint64_t key_bytes, std::uint64_t value_bytes,
-                       std::uint32_t page_size) {
-  using namespace lmdb;
-  const std::uint64_t room = page_size - kPageHeaderSize;
-  constexpr std::uint64_t kSlot = 2;
-  std::uint64_t node = kNodeHeaderSize + key_bytes + value_bytes;
-  std::uint64_t run = 0;
-  // A leaf holds two nodes at least; what is larger lies in a run of its own.
-  if (node + kSlot > room / 2) {
-    run = overflow_pages(value_bytes, page_size);
-    node = kNodeHeaderSize + key_bytes + sizeof(PageNumber);
+std::vector<PageRange> joined(std::vector<PageRange> ranges) {
+  std::ranges::sort(ranges, {}, &PageRange::first);
+  std::vector<PageRange> result;
+  for (const PageRange& range : ranges) {
+    if (result.empty() || range.first > result.back().end()) {
+      result.push_back(range);
+    } else {
+      PageRange& last = result.back();
+      last.count = std::max(last.end(), range.end()) - last.first;
+    }
   }
-  const std::uint64_t in_leaf = std::max<std::uint64_t>(1, room / (node + node % 2 + kSlot));
-  return static_cast<double>(run) + 1.0 / static_cast<double>(in_leaf);
+  return result;
 }
 
-Speculation::Speculation(std::uint64_t first_page, std::uint64_t file_pages,
-                         double pages_of_first_record)
-    : file_pages_(file_pages), smallest_(pages_of_first_record), largest_(pages_of_first_record) {
-  know(0, first_page);
+SpeculationFigures compare(std::span<const PageRange> guess, std::span<const PageRange> used) {
+  const std::uint64_t guessed = page_count(guess);
+  const std::uint64_t both = common_pages(guess, used);
+  return {.guessed = guessed, .missed = page_count(used) - both, .redundant = guessed - both};
 }
 
-void Speculation::know(std::uint64_t sample, std::uint64_t page) {
-  if (places_.size() >= kMostPlaces && !places_.contains(sample)) {
-    // Every second one goes: later parts of the file must be known as well.
-    bool drop = false;
-    std::erase_if(places_,
-                  [&drop](const auto& place) { return (drop = !drop) && place.first != 0; });
+Speculation::Speculation(lmdb::Database& database)
+    : database_(database), first_(database.tree().first()), known_(first_) {
+  if (first_.valid()) fewest_ = most_ = database.tree().leaf_page(first_).count();
+}
+
+/// Behind the end of the circular data set, the first record is nearer than the last part.
+const lmdb::Cursor& Speculation::known_before(std::uint64_t sample) const {
+  return known_.sample <= sample ? known_ : first_;
+}
+
+void Speculation::guess(std::uint64_t sample, std::uint64_t count, GuessedPages& pages) try {
+  if (!first_.valid()) return;
+  lmdb::Tree& tree = database_.tree();
+  lmdb::Cursor cursor = known_before(sample);
+  const auto begin = static_cast<double>(sample - begin_of_leaf(cursor));
+  const double end = begin + static_cast<double>(count);
+  const std::uint64_t first = whole(begin / most_);
+  const std::uint64_t last = whole(end / fewest_);
+  const std::uint64_t first_slot = whole(begin - static_cast<double>(first) * most_);
+  const std::uint64_t end_slot = whole(std::ceil(end - static_cast<double>(last) * fewest_));
+  tree.skip_leaves(cursor, first);
+  for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
+    if (leaf > first && tree.skip_leaves(cursor, 1) == 0) break;
+    add_leaf(cursor, leaf == first ? first_slot : 0, leaf == last ? end_slot : kAllSlots, pages);
   }
-  places_[sample] = page;
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::corrupt) throw;
 }
 
-PageRange Speculation::guess(std::uint64_t sample, std::uint64_t count) const {
-  const auto [known, page] = *std::prev(places_.upper_bound(sample));
-  const std::uint64_t gap = sample - known;
-  const std::uint64_t slack = learnt_ ? kSlackPages : 0;
-  const std::uint64_t begin = std::min(page + scaled_down(gap, smallest_), file_pages_);
-  const std::uint64_t end = std::min(page + scaled_up(gap + count, largest_) + slack, file_pages_);
-  const std::uint64_t first = begin >= slack ? begin - slack : 0;
-  return {.first = first, .count = std::max(end, first) - first};
-}
-
-void Speculation::learn(std::uint64_t sample, std::uint64_t count,
-                        std::span<const PageRange> used) {
-  const PageRange run = main_run(used);
-  if (count == 0 || run.count == 0) return;
-  const double pages = static_cast<double>(run.count) / static_cast<double>(count);
-  smallest_ = learnt_ ? std::min(smallest_, pages) : pages;
-  largest_ = learnt_ ? std::max(largest_, pages) : pages;
-  learnt_ = true;
-  know(sample, run.first);
-  // The last leaf may hold records of the part that follows.
-  know(sample + count, run.end() - 1);
-}
-
-SpeculationFigures compare(const PageRange& guess, std::span<const PageRange> used) {
-  std::uint64_t used_pages = 0;
-  std::uint64_t both = 0;
-  for (const PageRange& range : used) {
-    used_pages += range.count;
-    const std::uint64_t begin = std::max(guess.first, range.first);
-    const std::uint64_t end = std::min(guess.end(), range.end());
-    if (begin < end) both += end - begin;
+/// With the values of its records [from, to).
+void Speculation::add_leaf(const lmdb::Cursor& cursor, std::uint64_t from, std::uint64_t to,
+                           GuessedPages& pages) {
+  const lmdb::Page leaf = database_.tree().leaf_page(cursor);
+  const std::uint64_t file_pages = database_.snapshot().file_pages();
+  pages.leaves.push_back({.first = leaf.number(), .count = 1});
+  for (std::uint64_t slot = from; slot < std::min<std::uint64_t>(to, leaf.count()); ++slot) {
+    const lmdb::Node node = leaf.node(static_cast<unsigned>(slot));
+    if (!node.is_overflow() || node.overflow_page() >= file_pages) continue;
+    const std::uint64_t run = lmdb::overflow_pages(node.value_size, database_.page_size());
+    pages.values.push_back(
+        {.first = node.overflow_page(), .count = std::min(run, file_pages - node.overflow_page())});
   }
-  return {.guessed = guess.count, .missed = used_pages - both, .redundant = guess.count - both};
+}
+
+void Speculation::learn(const lmdb::Cursor& start, const lmdb::Cursor& last) {
+  const lmdb::Cursor& from = known_before(start.sample);
+  const std::uint64_t records = begin_of_leaf(start) - begin_of_leaf(from);
+  const std::uint64_t leaves = database_.tree().leaves_between(from, start);
+  known_ = last;
+  // In a leaf that was known already there is nothing to learn; and a tree that lies may give
+  // anything, but a leaf holds a record at least.
+  if (leaves == 0 || leaves > records) return;
+  means_.push_back(static_cast<double>(records) / static_cast<double>(leaves));
+  if (means_.size() > kRecentGaps) means_.pop_front();
+  const auto [fewest, most] = std::ranges::minmax(means_);
+  fewest_ = fewest;
+  most_ = most;
 }
 
 std::uint64_t touch(const File& file, const PageRange& pages, std::uint32_t page_size,
