@@ -43,6 +43,14 @@ struct FileFingerprint {
   }
 };
 
+/// How bytes are dealt to the servers of a parallel file system: in stripes of so many, counted
+/// from the start of their file. Zeros: not known, or not at all.
+struct Stripes {
+  std::uint64_t bytes = 0;
+  std::uint32_t servers = 0;
+  bool operator==(const Stripes&) const = default;
+};
+
 class File;
 
 /// A file of its own, and an offset in it.
@@ -80,6 +88,8 @@ class File {
   virtual bool is_local() const { return false; }
   /// Advice: whether reads to come go forward, so that more may be read than they ask for.
   virtual void read_ahead(bool /*forward*/) const noexcept {}
+  /// Of the bytes around `offset`: reads that cross no stripe keep to one server each.
+  virtual Stripes stripes(std::uint64_t /*offset*/) const { return {}; }
   /// Whose bytes an offset means, where this file stands for others; no file: its own.
   virtual FilePlace place(std::uint64_t offset) const {
     return {.file = nullptr, .offset = offset};

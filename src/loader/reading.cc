@@ -31,6 +31,7 @@ std::unique_ptr<Stagger> agree_on_turns(const Opened& opened, const FeedPlan& pl
                           .group = stagger > 0 ? stagger : StaggerOptions::kAuto,
                           .turns = (plan.end - plan.first) / plan.stage.coalesce,
                           .known = opened.options.known_stagger,
+                          .servers = static_cast<int>(opened.source.facts.servers),
                           .limit = opened.options.patience_with_ranks()},
                          team.progress.get());
   });

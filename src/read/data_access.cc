@@ -164,10 +164,12 @@ DataAccess::DataAccess(OpenedData opened, const LoaderOptions& options, const Re
 DataFacts DataAccess::facts() const {
   const DataSetFacts& known = opened_.data->facts();
   const bool in_file = known.values == DataSetFacts::Values::in_file;
+  const FilePlace begin = resolve(opened_.data->whole(), 0);
   DataFacts facts{
       .entries = known.entries,
       .stored_bytes = std::max(known.value_bytes, in_file ? opened_.data->stored_bytes() : 0),
-      .local = resolve(opened_.data->whole(), 0).file->is_local(),
+      .local = begin.file->is_local(),
+      .servers = begin.file->stripes(0).servers,
       .assembled = !in_file && !known.parts_stay,
       .files = {},
       .parts = known.parts,

@@ -34,6 +34,7 @@ struct DataFacts {
   std::uint64_t entries = 0;
   std::uint64_t stored_bytes = 0;  ///< what a window of all samples takes in the stage, or more
   bool local = false;              ///< on a device of this node
+  std::uint32_t servers = 0;       ///< of rank 0's first file; 0: not known
   /// Samples are put together from what was read, in memory beside the stage.
   bool assembled = false;
   /// First sample of each file that has any, and the number of samples; empty for one file.

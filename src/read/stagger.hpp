@@ -81,6 +81,7 @@ struct StaggerOptions {
   // For `auto`, as root 0 has them.
   std::uint64_t turns = kNoEnd;  ///< about so many will be taken
   KnownStagger known;
+  int servers = 0;  ///< of the file system; 0: not known
   /// For one wait. Other roots may wait for buffers, so it covers what consumers compute as well.
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
 };

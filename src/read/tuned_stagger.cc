@@ -21,9 +21,10 @@ constexpr double kClearlyFaster = 1.05;
 
 }  // namespace
 
-StaggerTuner::StaggerTuner(int roots) : best_(roots) {
+StaggerTuner::StaggerTuner(int roots, int servers) : best_(roots) {
   if (roots <= 1) return;
-  const int guess = std::max(1, static_cast<int>(std::lround(std::sqrt(roots))));
+  const bool known = servers > 0 && servers < roots;
+  const int guess = known ? servers : std::max(1, static_cast<int>(std::lround(std::sqrt(roots))));
   groups_ = {roots, guess};
   if (guess > 1) groups_.push_back(guess / 2);
 }
@@ -60,7 +61,7 @@ TunedStagger::TunedStagger(Communicator& roots, const StaggerOptions& options,
                            ProgressThread* progress)
     : comm_(roots.split(0, roots.rank())),
       options_(options),
-      tuner_(roots.size()),
+      tuner_(roots.size(), options.servers),
       has_left_(static_cast<std::size_t>(roots.size()), false),
       group_(roots.size()) {
   comm_->carry_messages();

@@ -20,13 +20,14 @@
 
 namespace forebay {
 
-/// How many roots should read at once? One turn each: all R, then the square root of R; where that
-/// is faster, half of it as well. What is slower ends the search, so it costs little where holding
-/// roots back does not pay. Pure: the choice depends on the figures alone.
+/// How many roots should read at once? One turn each: all R, then as many as there are servers (the
+/// square root of R where that is not known, or no fewer); where that is faster, half of it as
+/// well. What is slower ends the search, so it costs little where holding roots back does not pay.
+/// Pure: the choice depends on the figures alone.
 class StaggerTuner {
  public:
   /// The first turn does not count: caches and buffers are empty in it.
-  explicit StaggerTuner(int roots);
+  explicit StaggerTuner(int roots, int servers = 0);
 
   /// For the next turn.
   int group() const { return settled() ? best_ : groups_[trial_]; }

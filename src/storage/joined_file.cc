@@ -33,6 +33,11 @@ FilePlace JoinedFile::place(std::uint64_t offset) const {
   return {.file = parts_[part], .offset = offset - begins_[part]};
 }
 
+Stripes JoinedFile::stripes(std::uint64_t offset) const {
+  const FilePlace at = place(offset);
+  return at.file->stripes(at.offset);
+}
+
 void JoinedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   const FilePlace at = place(offset);
   at.file->read(at.offset, out);

@@ -32,6 +32,7 @@ class JoinedFile final : public File {
   FileFingerprint fingerprint() const override;
   FileCounters counters() const override;
   void read_ahead(bool forward) const noexcept override;
+  Stripes stripes(std::uint64_t offset) const override;
   FilePlace place(std::uint64_t offset) const override;
   bool has_descriptors() const override;
   bool is_mapped() const override;

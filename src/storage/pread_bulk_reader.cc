@@ -22,6 +22,7 @@
 #include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/request_splitter.hpp"
+#include "storage/stripes.hpp"
 
 namespace forebay {
 namespace {
@@ -116,7 +117,7 @@ void ReadCrew::begin(std::span<const ReadRequest> requests, std::uint64_t piece_
     if (requests[i].into.empty()) finished_.push_back(i);
   }
   unfinished_ = requests.size() - finished_.size();
-  pieces_ = RequestSplitter(requests, piece_bytes);
+  pieces_ = RequestSplitter(requests, piece_bytes, {}, file_.get());
   patience_ = options_.timeout;
   waited_ = WaitedTime();
   work_.notify_all();
@@ -239,7 +240,8 @@ class PreadBulkReader final : public BulkReader {
 PreadBulkReader::PreadBulkReader(std::shared_ptr<const File> file, const BulkOptions& options)
     : file_(std::move(file)),
       depth_(depth_of(options)),
-      piece_bytes_(options.request_bytes == 0 ? kDefaultPiece : options.request_bytes) {
+      piece_bytes_(options.request_bytes == 0 ? request_bytes_for(*file_, kDefaultPiece)
+                                              : options.request_bytes) {
   if (depth_ == 1 && !may_give_up(options)) return;
   crew_ = std::make_shared<ReadCrew>(file_, options);
   for (unsigned i = 0; i < depth_; ++i) {

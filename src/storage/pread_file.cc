@@ -89,6 +89,15 @@ void PreadFile::read_ahead(bool forward) const noexcept {
   static_cast<void>(::posix_fadvise(descriptor(), 0, 0, advice));
 }
 
+/// Asked for when it is wanted: a folder may have a million files, of one request each.
+Stripes PreadFile::stripes(std::uint64_t offset) const {
+  std::call_once(asked_for_stripes_, [this] { striped_ = striped_ranges(descriptor()); });
+  const auto range = std::ranges::find_if(striped_, [offset](const StripedRange& one) {
+    return one.begin <= offset && offset < one.end;
+  });
+  return range == striped_.end() ? Stripes() : range->stripes;
+}
+
 bool PreadFile::is_local() const {
   return std::ranges::find(kLocal, file_system_name(descriptor())) != std::end(kLocal);
 }

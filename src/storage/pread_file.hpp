@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/non_copyable.hpp"
 #include "forebay/storage.hpp"
+#include "storage/stripes.hpp"
 
 namespace forebay {
 
@@ -44,11 +47,14 @@ class PreadFile : public File {
   /// page later, at whatever place and with whatever advice, sets off the next one of up to
   /// megabytes.
   void read_ahead(bool forward) const noexcept override;
+  Stripes stripes(std::uint64_t offset) const override;
 
  private:
   std::string path_;
   FileDescriptor descriptor_;
   std::int64_t born_ns_;
+  mutable std::once_flag asked_for_stripes_;
+  mutable std::vector<StripedRange> striped_;
   mutable std::atomic<std::uint64_t> requests_ = 0;
   mutable std::atomic<std::uint64_t> bytes_ = 0;
 };

@@ -17,10 +17,11 @@ std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) { return value
 }  // namespace
 
 RequestSplitter::RequestSplitter(std::span<const ReadRequest> requests, std::uint64_t piece_bytes,
-                                 DirectRules rules)
+                                 DirectRules rules, const File* striped)
     : requests_(requests),
       piece_bytes_(std::clamp<std::uint64_t>(piece_bytes, 1, kLargestPiece)),
-      rules_(rules) {
+      rules_(rules),
+      striped_(striped != nullptr && striped->stripes(0).bytes > 0 ? striped : nullptr) {
   skip_empty();
 }
 
@@ -51,10 +52,19 @@ void RequestSplitter::skip_empty() {
 }
 
 std::uint64_t RequestSplitter::end_of_piece(std::uint64_t begin, std::uint64_t end) const {
-  end = std::min(end, round_down(begin, piece_bytes_) + piece_bytes_);
+  end = std::min(end, next_cut(begin));
   if (rules_.offset_alignment == 0 || begin % rules_.offset_alignment == 0) return end;
   // An unaligned head stops where direct reads can start.
   return std::min(end, round_down(begin, rules_.offset_alignment) + rules_.offset_alignment);
+}
+
+/// In files that are joined, stripes are counted from where each of them begins.
+std::uint64_t RequestSplitter::next_cut(std::uint64_t offset) const {
+  if (striped_ == nullptr) return round_down(offset, piece_bytes_) + piece_bytes_;
+  const std::uint64_t own = striped_->place(offset).offset;
+  const std::uint64_t stripe = striped_->stripes(offset).bytes;
+  const std::uint64_t piece = piece_bytes_ - own % piece_bytes_;
+  return offset + (stripe == 0 ? piece : std::min(piece, stripe - own % stripe));
 }
 
 bool RequestSplitter::may_be_direct(std::uint64_t offset, const std::byte* address) const {

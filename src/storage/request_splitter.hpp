@@ -1,7 +1,8 @@
 // Long requests become pieces that can be read side by side.
 //
 // Cuts fall on file offsets that are multiples of the piece size, whatever the request starts at:
-// two requests that meet in the file are cut alike, and inner pieces cover whole pages.
+// two requests that meet in the file are cut alike, and inner pieces cover whole pages. Where the
+// file is known to lie in stripes on several servers, they fall on the ends of these as well.
 //
 //   request      |-----------------------------|
 //   pieces       |----|--------|--------|------|
@@ -40,8 +41,9 @@ class RequestSplitter {
 
   RequestSplitter() = default;
   /// `piece_bytes` is brought into 1..kLargestPiece.
+  /// `striped`, if given, is the file that is read, and outlives this.
   RequestSplitter(std::span<const ReadRequest> requests, std::uint64_t piece_bytes,
-                  DirectRules rules = {});
+                  DirectRules rules = {}, const File* striped = nullptr);
 
   bool empty() const { return current_ == requests_.size(); }
   /// Requires !empty().
@@ -50,11 +52,13 @@ class RequestSplitter {
  private:
   void skip_empty();
   std::uint64_t end_of_piece(std::uint64_t begin, std::uint64_t end) const;
+  std::uint64_t next_cut(std::uint64_t offset) const;
   bool may_be_direct(std::uint64_t offset, const std::byte* address) const;
 
   std::span<const ReadRequest> requests_;
   std::uint64_t piece_bytes_ = kLargestPiece;
   DirectRules rules_;
+  const File* striped_ = nullptr;
   std::size_t current_ = 0;
   std::uint64_t taken_ = 0;  // bytes of the current request that were handed out
 };

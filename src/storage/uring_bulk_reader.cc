@@ -31,6 +31,7 @@
 #include "storage/file_error.hpp"
 #include "storage/joined_file.hpp"
 #include "storage/request_splitter.hpp"
+#include "storage/stripes.hpp"
 #include "storage/uring_ring.hpp"
 
 namespace forebay {
@@ -104,7 +105,8 @@ UringBulkReader::UringBulkReader(std::shared_ptr<const File> file, const BulkOpt
     : file_(std::move(file)), options_(options), patience_(options.timeout) {
   if (options_.depth == 0) options_.depth = options_.scattered ? kScatteredDepth : kDefaultDepth;
   options_.depth = std::min(options_.depth, kMaxDepth);
-  if (options_.request_bytes == 0) options_.request_bytes = kDefaultPiece;
+  if (options_.request_bytes == 0)
+    options_.request_bytes = request_bytes_for(*file_, kDefaultPiece);
   const int alone = file_->descriptor();
   if (options_.direct && alone >= 0) direct_.open(alone, file_->path());
   slots_.resize(options_.depth);
@@ -166,7 +168,7 @@ void UringBulkReader::begin(std::span<const ReadRequest> requests) {
     missing_.push_back(requests[i].into.size());
     if (requests[i].into.empty()) finished_.push_back(i);
   }
-  pieces_ = RequestSplitter(requests, options_.request_bytes, direct_.rules());
+  pieces_ = RequestSplitter(requests, options_.request_bytes, direct_.rules(), file_.get());
   patience_ = options_.timeout;
 }
 

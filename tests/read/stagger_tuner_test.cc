@@ -43,6 +43,14 @@ TEST(StaggerTuner, LooksNoFurtherThanWhatIsSlower) {
   EXPECT_EQ(tuner.group(), 16);
 }
 
+TEST(StaggerTuner, BeginsWithTheNumberOfServers) {
+  const auto fewer = [](int n) { return 1000.0 / n; };
+  StaggerTuner tuner(100, 24);
+  EXPECT_EQ(tune(tuner, fewer), (std::vector<int>{100, 24, 12}));
+  StaggerTuner many(9, 24);
+  EXPECT_EQ(tune(many, fewer), (std::vector<int>{9, 3, 1})) << "more servers than roots";
+}
+
 TEST(StaggerTuner, SettlesInFourTurns) {
   for (int roots = 2; roots < 5000; ++roots) {
     StaggerTuner tuner(roots);

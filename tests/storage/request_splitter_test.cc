@@ -7,6 +7,9 @@
 #include <random>
 #include <vector>
 
+#include "storage/joined_file.hpp"
+#include "tests/support/unmapped_file.hpp"
+
 namespace forebay {
 namespace {
 
@@ -63,6 +66,42 @@ TEST_F(RequestSplitterTest, PiecesTileAnyRequests) {
       EXPECT_EQ(piece.offset / size, (piece.offset + piece.into.size() - 1) / size)
           << "crosses a multiple of the piece size";
       EXPECT_FALSE(piece.direct);
+    }
+  }
+}
+
+/// A file of 10,000 bytes.
+class Striped final : public test::UnmappedFile {
+ public:
+  explicit Striped(std::uint64_t stripe)
+      : UnmappedFile(memory_file("striped", std::vector<std::byte>(10'000))), stripe_(stripe) {}
+  Stripes stripes(std::uint64_t) const override { return {.bytes = stripe_, .servers = 3}; }
+
+ private:
+  std::uint64_t stripe_;
+};
+
+TEST_F(RequestSplitterTest, PiecesCrossNoStripesAlsoOfJoinedFiles) {
+  std::vector<std::shared_ptr<const File>> files;
+  for (const std::uint64_t stripe : {700, 1700, 2700}) {
+    files.push_back(std::make_shared<Striped>(stripe));
+  }
+  const JoinedFile joined("joined", files);
+  const std::vector<ReadRequest> requests = {
+      {.offset = 100, .into = std::span(memory_).first(9900)},
+      {.offset = 12'345, .into = std::span(memory_).first(7000)},
+      {.offset = 29'999, .into = std::span(memory_).first(1)}};
+  for (const std::uint64_t size : {400, 1000, 5000}) {
+    std::vector<ReadPiece> pieces;
+    for (RequestSplitter splitter(requests, size, {}, &joined); !splitter.empty();) {
+      pieces.push_back(splitter.next());
+    }
+    expect_tiles(requests, pieces);
+    for (const ReadPiece& piece : pieces) {
+      const std::uint64_t stripe = joined.stripes(piece.offset).bytes;
+      const std::uint64_t first = joined.place(piece.offset).offset;
+      EXPECT_EQ(first / stripe, (first + piece.into.size() - 1) / stripe);
+      EXPECT_EQ(first / size, (first + piece.into.size() - 1) / size);
     }
   }
 }
