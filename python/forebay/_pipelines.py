@@ -73,7 +73,7 @@ class Pipelines:
         """Where _state says."""
         options = self._options
         if self._state is not None:
-            options = _core.resume_options(self._state, options, self._ranks.size)
+            options = _core.resume_options(self._state, options, self._ranks.connected)
         self._open(options)
 
     def get(self) -> Any:
@@ -141,7 +141,7 @@ class Pipelines:
             raise usage(
                 f"this is no saved state: {error}", "give what state_dict() has returned"
             ) from None
-        _core.resume_options(text, self._options, self._ranks.size)
+        _core.resume_options(text, self._options, self._ranks.connected)
 
     def resume(self, state: Optional[Any], asked: Optional[int]) -> None:
         """Goes on where ``state`` was taken. Where that fails, nothing has changed."""

@@ -45,6 +45,11 @@ class Ranks:
     _on_node: int = 1  # of kind env: how many processes this node has
 
     @property
+    def connected(self) -> int:
+        """Ranks that this process talks to, itself among them."""
+        return 1 if self.kind == "env" else self.size
+
+    @property
     def shard(self) -> Optional[str]:
         """What the loader's option of that name is: our place where ranks are not connected."""
         return f"{self.rank}/{self.size}" if self.kind == "env" else None

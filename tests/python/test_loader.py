@@ -393,6 +393,17 @@ def test_fields_that_batches_have_already_are_refused(data):
     assert set(batch) == {"id", "x", "sample", "padded"}
 
 
+def test_ranks_that_are_not_connected_go_on_inside_a_window(numbers):
+    options = {"batch_size": 8, "decode": False, "order": "strided", "coalesce": 5, "ranks": (1, 2)}
+    whole = [b["sample"].tolist() for b in forebay.Loader(numbers, iterations=9, **options)]
+    loader = forebay.Loader(numbers, iterations=9, **options)
+    batches = iter(loader)
+    seen = [next(batches)["sample"].tolist() for _ in range(2)]
+    resumed = forebay.Loader(numbers, iterations=9, **options)
+    resumed.load_state_dict(loader.state_dict())
+    assert seen + [b["sample"].tolist() for b in resumed] == whole
+
+
 def test_a_state_that_does_not_fit_leaves_the_loader_as_it_was(numbers, values):
     other = forebay.Loader(values[0], batch_size=16, decode=False).state_dict()
     options = {"batch_size": 16, "decode": False}
