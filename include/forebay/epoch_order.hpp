@@ -73,10 +73,10 @@ struct OrderOptions {
   int ranks = 1;
   /// Samples in a global batch, over all ranks; at least one a rank, at most 2^32. Required.
   std::uint64_t batch = 0;
-  /// C, of strided: how many iterations are read together. 1 keeps Caffe's order; larger values
-  /// mean larger reads of several nodes and a different (but still fixed) order. 0 = what the
-  /// strategy says: 1, or automatic_coalesce() of the data set, batch and ranks, the same on every
-  /// machine. What was chosen is kept in state().
+  /// C, of strided: for how many iterations a rank has one stretch of the data. 1 keeps Caffe's
+  /// order; larger values mean larger reads of several nodes and a different (but still fixed)
+  /// order. 0 = what the strategy says: 1, or automatic_coalesce() of the data set, batch and
+  /// ranks, the same on every machine. What was chosen is kept in state().
   std::uint64_t coalesce = 0;
   /// Of the run: the same seed gives the same orders, each epoch its own. Also for Sample::seed.
   std::uint64_t seed = 0;

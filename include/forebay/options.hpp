@@ -29,10 +29,10 @@ namespace forebay {
 ///   lmm_dm                   handoff     mmap    1           -
 ///   lmm_dio                  scatter     pread   1           -
 ///   lmm_dio_prov             provenance  pread   1           -
-///   lmm_dio_prov_coal        provenance  pread   by memory   -
-///   lmm_dio_prov_coal_stag   provenance  pread   by memory   measured
-///   automatic                provenance, else scan; pread on local devices, else uring; by memory;
-///                            measured
+///   lmm_dio_prov_coal        provenance  pread   by formula  -
+///   lmm_dio_prov_coal_stag   provenance  pread   by formula  measured
+///   automatic                provenance, else scan; pread on local devices, else uring;
+///                            coalesce by formula, stagger measured
 enum class Strategy : std::uint8_t {
   automatic,
   lmdb,  ///< the baseline: every rank skips what belongs to others. Its mapping is not guarded: a

@@ -414,6 +414,10 @@ std::uint64_t Opened::buffer_bytes() const {
   return budget - std::min(index, budget / 4);
 }
 
+bool Opened::has_posix_stage() const {
+  return team.group->size() > 1 && options.stage == SharedMemoryKind::posix;
+}
+
 Placement Opened::placement(Component component) const {
   return Placement::of(source.setup.cores, component);
 }

@@ -72,6 +72,8 @@ struct Opened {
   std::uint64_t bytes_beside_arrays() const;
   /// and the index of that: for its buffers.
   std::uint64_t buffer_bytes() const;
+  /// Whether this rank's stage lies in POSIX shared memory: one rank alone needs none.
+  bool has_posix_stage() const;
   Placement placement(Component component) const;
 };
 

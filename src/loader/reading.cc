@@ -106,40 +106,46 @@ Room room_of(const Opened& opened, const FeedPlan& plan, const Stage& stage) {
   Room room{.in_stage = stage.room()};
   const auto parts =
       static_cast<std::uint64_t>(plan.stage.buffers) * static_cast<std::uint64_t>(plan.stage.roots);
-  const bool shared =
-      opened.team.group->size() > 1 && opened.options.stage == SharedMemoryKind::posix;
-  if (shared) room.in_memory = free_shared_memory() / parts;
+  if (opened.has_posix_stage()) room.in_memory = free_shared_memory() / parts;
   return room;
 }
 
-/// What else to do about a window of `bytes` where `room` is.
-std::string smaller_window(const FeedPlan& plan, std::uint64_t bytes, std::uint64_t room) {
+/// What a root has to put into its part for one window.
+struct WindowNeeds {
+  std::uint64_t samples = 0;
+  std::uint64_t iterations = 1;
+  std::uint64_t bytes = 0;  ///< at least
+  double likely_bytes = 0;
+};
+
+/// What else to do about a window that `room` bytes are too few for.
+std::string smaller_window(const FeedPlan& plan, const WindowNeeds& window, std::uint64_t room) {
   const std::string knobs = "lower --batch, --coalesce, --buffers, --roots, --group or --window";
+  const double iteration = window.likely_bytes / static_cast<double>(window.iterations);
+  const auto fits = static_cast<std::uint64_t>(static_cast<double>(room) / iteration);
   const std::uint64_t coalesce = plan.map ? plan.map->order().coalesce() : 1;
-  const auto fits = static_cast<std::uint64_t>(
-      static_cast<double>(coalesce) * static_cast<double>(room) / static_cast<double>(bytes));
-  if (coalesce == 1 || fits == 0) return knobs;
+  if (fits == 0 || fits >= coalesce) return knobs;
   return fmt::format("{}: --coalesce {} fits, which is another order than that of C = {}", knobs,
                      fits, coalesce);
 }
 
 void require_room(const std::string& path, const FeedPlan& plan, const Room& room,
-                  std::uint64_t samples, std::uint64_t bytes) {
-  if (bytes > room.in_stage) {
+                  const WindowNeeds& window) {
+  if (window.bytes > room.in_stage) {
     throw Error(ErrorKind::usage,
                 fmt::format("a window of {} samples takes {} bytes, and its part of the stage has "
                             "{}",
-                            samples, bytes, room.in_stage),
-                "raise --stage-bytes, or " + smaller_window(plan, bytes, room.in_stage),
+                            window.samples, window.bytes, room.in_stage),
+                "raise --stage-bytes, or " + smaller_window(plan, window, room.in_stage),
                 {.file = path});
   }
-  if (bytes > room.in_memory) {
+  if (window.bytes > room.in_memory) {
     throw Error(ErrorKind::io,
                 fmt::format("shared memory is too small: {} bytes are needed for a window of {} "
                             "samples, and in its part {} are free",
-                            bytes, samples, room.in_memory),
+                            window.bytes, window.samples, room.in_memory),
                 "make /dev/shm larger (mount -o remount,size=...), or " +
-                    smaller_window(plan, bytes, room.in_memory),
+                    smaller_window(plan, window, room.in_memory),
                 {.file = path});
   }
 }
@@ -154,7 +160,13 @@ void require_room_for_first(const Opened& opened, const FeedPlan& plan, const St
   const std::uint64_t largest = plan.stage.entries / static_cast<std::uint64_t>(plan.stage.roots);
   const bool walks = !opened.source.setup.reads_extents();
   const double expected = expected_bytes(opened.source.facts, largest, walks);
-  if (walks) return require_room(path, plan, room, largest, static_cast<std::uint64_t>(expected));
+  if (walks) {
+    return require_room(path, plan, room,
+                        {.samples = largest,
+                         .iterations = plan.stage.coalesce,
+                         .bytes = static_cast<std::uint64_t>(expected),
+                         .likely_bytes = expected_bytes(opened.source.facts, largest, false)});
+  }
   if (expected * kAbundance < static_cast<double>(std::min(room.in_stage, room.in_memory))) return;
   const std::uint64_t first = plan.first / plan.stage.coalesce;
   std::uint64_t planned = 0, seen = 0;
@@ -164,7 +176,12 @@ void require_room_for_first(const Opened& opened, const FeedPlan& plan, const St
     const auto runs =
         plan.list->runs({.window = window, .phase = Phase::whole, .iterations = iterations});
     const std::uint64_t samples = samples_of(runs);
-    require_room(path, plan, room, samples, planned_bytes(opened, runs).value_or(0));
+    const std::uint64_t bytes = planned_bytes(opened, runs).value_or(0);
+    require_room(path, plan, room,
+                 {.samples = samples,
+                  .iterations = iterations,
+                  .bytes = bytes,
+                  .likely_bytes = static_cast<double>(bytes)});
     seen = std::max(seen, samples);
     planned += samples;
   }

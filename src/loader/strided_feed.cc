@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
 #include "loader/feed.hpp"
 #include "read/windows_together.hpp"
@@ -39,15 +40,23 @@ std::uint64_t coalesce_of(const Opened& opened) {
                             options.batch);
 }
 
-/// How many windows of `order` are read together. `stage_bytes`: of the node with the smallest
-/// stage, so that all roots read in as many steps.
+/// What all buffers of this rank's node may take: also shared memory may be short.
+std::uint64_t room_of_stage(const Opened& opened) {
+  const std::uint64_t stage = opened.bytes_beside_arrays();
+  return opened.has_posix_stage() ? std::min(stage, free_shared_memory()) : stage;
+}
+
+/// How many windows of `order` are read together. `stage_bytes`: of the node with the least room,
+/// so that all roots read in as many steps.
 std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
                           std::uint64_t stage_bytes) {
   if (!opened.source.setup.coalesces || opened.source.setup.walks()) return 1;
   const DataFacts& facts = opened.source.facts;
   return windows_together(
       {.entries = facts.entries,
-       .stored_bytes = facts.stored_bytes,
+       .sample_bytes =
+           static_cast<double>(facts.stored_bytes) / static_cast<double>(facts.entries) +
+           static_cast<double>(sizeof(StageEntry)),
        .window = order.coalesce() * order.batch(),
        .node_share = RootMap(order, opened.team.groups).largest_share(),
        .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(opened.options.buffers),
@@ -153,7 +162,7 @@ FeedPlan plan_strided(const Opened& opened) {
   const LoaderOptions& options = opened.options;
   const Team& team = opened.team;
   const std::uint64_t stage_bytes =
-      std::ranges::min(gather_all(*team.world, opened.bytes_beside_arrays()));
+      std::ranges::min(gather_all(*team.world, room_of_stage(opened)));
   FeedPlan plan;
   collectively(*team.world, [&] {
     const std::uint64_t coalesce = coalesce_of(opened);

@@ -6,9 +6,7 @@
 namespace forebay {
 
 std::uint64_t windows_together(const WindowFacts& facts) {
-  const double sample =
-      static_cast<double>(facts.stored_bytes) / static_cast<double>(facts.entries);
-  const double window = std::max(1.0, sample * static_cast<double>(facts.node_share));
+  const double window = std::max(1.0, facts.sample_bytes * static_cast<double>(facts.node_share));
   const auto fitting = static_cast<double>(facts.buffer_bytes) / 2 / window;
   const auto enough = std::ceil(static_cast<double>(facts.enough_bytes) / window);
   const std::uint64_t windows = facts.entries / facts.window;

@@ -19,10 +19,10 @@ inline constexpr std::uint64_t kEnoughLocalBytes = std::uint64_t{16} << 20;
 
 struct WindowFacts {
   std::uint64_t entries = 1;
-  std::uint64_t stored_bytes = 0;  ///< of the file's pages that hold samples
+  double sample_bytes = 0;         ///< on average, in the stage and its table
   std::uint64_t window = 1;        ///< samples of all ranks
   std::uint64_t node_share = 1;    ///< the most samples that a node takes of it
-  std::uint64_t buffer_bytes = 0;  ///< of the node with the smallest stage
+  std::uint64_t buffer_bytes = 0;  ///< of the node with the least room
   std::uint64_t enough_bytes = kEnoughBytes;
 };
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -163,6 +164,43 @@ TEST(Loader, AStageThatIsTooSmallForTheOrderNamesOneThatFits) {
                         &Error::remedy, testing::HasSubstr("--coalesce 2 fits"))));
   options.coalesce = 2;
   EXPECT_NO_THROW(open());
+}
+
+TEST(Loader, TheOrderThatIsNamedFitsWhereFewIterationsAreWanted) {
+  const TemporaryFolder directory;
+  const std::string path = LmdbBuilder().in_order(6000).values(4000).build(directory.file("data"));
+  LoaderOptions options(OrderOptions{.batch = 100, .coalesce = 50},
+                        ReadOptions{.stage_bytes = 2 << 20}, RunOptions{.iterations = 4});
+  for (const Locate locate : {Locate::scan, Locate::seek}) {
+    options.locate = locate;
+    options.coalesce = 50;
+    const auto open = [&] {
+      run_ranks(2, 0, [&](const auto& comm) {
+        Loader loader = Loader::open(comm, path, options);
+        while (loader.next()) continue;
+      });
+    };
+    EXPECT_THAT(open, testing::Throws<Error>(testing::Property(
+                          &Error::remedy, testing::HasSubstr("--coalesce 2 fits"))));
+    options.coalesce = 2;
+    EXPECT_NO_THROW(open()) << to_string(locate);
+  }
+}
+
+// A sample's entry in the stage may be larger than the sample.
+TEST(Loader, TinySamplesLeaveRoomForTheTable) {
+  const TemporaryFolder directory;
+  const std::string path = directory.file("bytes");
+  std::ofstream(path) << std::string(200'000, 'x');
+  const LoaderOptions options(DataOptions{.format = "raw", .schema = "x:u8[1]"},
+                              OrderOptions{.batch = 64, .coalesce = 1},
+                              ReadOptions{.stage_bytes = 1 << 20}, RunOptions{.epochs = 1});
+  run_ranks(2, 0, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, path, options);
+    std::uint64_t samples = 0;
+    while (const auto batch = loader.next()) samples += batch->samples().size();
+    EXPECT_EQ(samples, 100'000U);
+  });
 }
 
 TEST(Loader, ResumesWhereItStopped) {

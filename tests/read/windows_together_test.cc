@@ -10,7 +10,7 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 // 4 KiB a sample, a node takes 64 of 256 samples: 256 KiB a window.
 WindowFacts facts() {
   return {.entries = 1 << 20,
-          .stored_bytes = std::uint64_t{4096} << 20,
+          .sample_bytes = 4096,
           .window = 256,
           .node_share = 64,
           .buffer_bytes = kGiB};
@@ -27,17 +27,15 @@ TEST(WindowsTogether, StayWithinHalfABuffer) {
 TEST(WindowsTogether, NeverReachPastTheEndOfTheData) {
   WindowFacts few = facts();
   few.entries = 1000;
-  few.stored_bytes = 1000 * 4096;
   EXPECT_EQ(windows_together(few), 3U);
 }
 
 TEST(WindowsTogether, AreOneWhereThatIsLargeOrAllThereIs) {
   WindowFacts large = facts();
-  large.stored_bytes <<= 12;
+  large.sample_bytes *= 4096;
   EXPECT_EQ(windows_together(large), 1U);
   WindowFacts one = facts();
   one.entries = 10;
-  one.stored_bytes = 4096;
   EXPECT_EQ(windows_together(one), 1U);
 }
 
