@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 
+#include "comm/values.hpp"
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
@@ -33,13 +34,18 @@ int speaker_for(const Error& error) {
   return by_first ? 0 : error.where().rank;
 }
 
+/// How a failed job ends.
+struct Ending {
+  int speaker = 0;
+  int threads_stay = 0;  ///< some rank leaves a thread behind, and so cannot end MPI
+};
+
 /// Ranks on different nodes may have failed at the same moment, each for its own reason: the lowest
 /// of them is heard. Throws communication when not all ranks come to tell.
-int agree_on_speaker(Communicator& at_exit, int proposed) {
-  std::vector<int> all(static_cast<std::size_t>(at_exit.size()));
-  at_exit.all_gather(std::as_bytes(std::span(&proposed, 1)),
-                     std::as_writable_bytes(std::span(all)));
-  return *std::min_element(all.begin(), all.end());
+Ending agree_on_ending(Communicator& at_exit, const Ending& mine) {
+  const std::vector<Ending> all = gather_all(at_exit, mine);
+  return {.speaker = std::ranges::min(all, {}, &Ending::speaker).speaker,
+          .threads_stay = std::ranges::max(all, {}, &Ending::threads_stay).threads_stay};
 }
 
 /// Without destructors, which would wait for threads that may never return.
@@ -66,15 +72,22 @@ void end_failed_job(Communicator& at_exit, const Error& error, int code) {
   const bool may_speak = at_exit.rank() == speaker;
   at_exit.set_timeout(std::chrono::seconds(5));
   try {
-    const bool heard = agree_on_speaker(at_exit, speaker) == speaker;
-    if (may_speak && heard) print_error(error.what());
+    const Ending agreed = agree_on_ending(
+        at_exit, {.speaker = speaker, .threads_stay = left_threads_behind() ? 1 : 0});
+    const bool speaks = may_speak && agreed.speaker == speaker;
+    if (speaks) print_error(error.what());
+    if (agreed.threads_stay == 0) return limit_finalize(code);
+    // Where a rank that has left a thread behind finalized MPI, or some ranks did and others not,
+    // mpirun of Open MPI 4.1.4 hung at its own end now and then. It ends the others once one
+    // leaves.
+    if (!speaks) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    leave(code);
   } catch (const Error&) {
     // The speaker may be the one that does not come: then who ends the job first speaks.
     if (!may_speak) std::this_thread::sleep_for(std::chrono::milliseconds(200) * at_exit.rank());
     print_error(error.what());
     MPI_Abort(MPI_COMM_WORLD, code);
   }
-  limit_finalize(code);
 }
 
 /// The exit code of what `run` throws, which is printed.
@@ -104,9 +117,6 @@ int run_under_launcher(const Body& body) {
   } catch (const Error& error) {
     const int code = exit_code(error);
     end_failed_job(*at_exit, error, code);
-    // Finalizing MPI as well: where a rank that has left a thread behind did, mpirun of Open
-    // MPI 4.1.4 hung at its own end in one of ten runs.
-    if (left_threads_behind()) leave(code);
     return code;
   } catch (const std::exception& error) {
     print_error(as_error(error, "this command").what());
