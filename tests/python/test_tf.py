@@ -239,7 +239,7 @@ def test_mistakes_are_errors_of_tensorflow(elements, tmp_path):
         read(size=ELEMENT + 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="1 GiB"):
         read(per_read=1 << 40)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="one dimension"):
+    with pytest.raises(forebay.UsageError, match="no list of whole numbers"):
         read([[0]])
     with pytest.raises(tf.errors.NotFoundError, match=r"none\.bin"):
         read(names=[str(tmp_path / "none.bin")])
