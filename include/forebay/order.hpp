@@ -201,7 +201,7 @@ class StridedOrder {
   std::uint64_t last_begin_ = UINT64_MAX;  ///< of the last window, where that has a tail
 };
 
-/// The order's C where nobody gives one, of samples that take `stored_bytes` in their files: the
+/// The order's C where nobody gives one, of samples that take `file_bytes` in their files: the
 /// smallest with which a rank reads 4 MiB in a row (where file systems of many servers reach their
 /// rate), but so that an epoch has 16 windows at least, and so reading and computing at the same
 /// time; with one rank 1, since any C is then the same order. In whole numbers,
@@ -209,7 +209,7 @@ class StridedOrder {
 ///   C = max(1, min(ceil(2^22 / max(1, m * B / P)), N / (16 * B)))   with m = max(1, bytes / N)
 ///
 /// It depends on what is given here alone, so that one command has one order on every machine.
-std::uint64_t automatic_coalesce(std::uint64_t entries, std::uint64_t stored_bytes, int ranks,
+std::uint64_t automatic_coalesce(std::uint64_t entries, std::uint64_t file_bytes, int ranks,
                                  std::uint64_t batch);
 
 /// Where a run on `entries` samples stands after `done`, whose windows have `coalesce` iterations.

@@ -260,6 +260,7 @@ DataFacts facts_now(const Source& source, const LoaderOptions& options) {
 
 void share_facts(Communicator& world, DataFacts& facts) {
   share_value(world, facts.entries);
+  share_value(world, facts.file_bytes);
   share_value(world, facts.stored_bytes);
   share_value(world, facts.local);
   share_value(world, facts.assembled);

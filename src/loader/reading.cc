@@ -120,10 +120,12 @@ struct WindowNeeds {
 
 /// What else to do about a window that `room` bytes are too few for.
 std::string smaller_window(const FeedPlan& plan, const WindowNeeds& window, std::uint64_t room) {
-  const std::string knobs = "lower --batch, --coalesce, --buffers, --roots, --group or --window";
+  const bool strided = plan.map != nullptr;
+  const std::string knobs = strided ? "lower --batch, --coalesce, --buffers or --roots"
+                                    : "lower --batch, --buffers, --group or --window";
   const double iteration = window.likely_bytes / static_cast<double>(window.iterations);
   const auto fits = static_cast<std::uint64_t>(static_cast<double>(room) / iteration);
-  const std::uint64_t coalesce = plan.map ? plan.map->order().coalesce() : 1;
+  const std::uint64_t coalesce = strided ? plan.map->order().coalesce() : 1;
   if (fits == 0 || fits >= coalesce) return knobs;
   return fmt::format("{}: --coalesce {} fits, which is another order than that of C = {}", knobs,
                      fits, coalesce);

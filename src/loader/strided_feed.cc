@@ -36,7 +36,7 @@ std::uint64_t coalesce_of(const Opened& opened) {
   if (options.coalesce > 0) return options.coalesce;
   if (!opened.source.setup.coalesces) return 1;
   const DataFacts& facts = opened.source.facts;
-  return automatic_coalesce(facts.entries, facts.stored_bytes, opened.team.order_ranks,
+  return automatic_coalesce(facts.entries, facts.file_bytes, opened.team.order_ranks,
                             options.batch);
 }
 

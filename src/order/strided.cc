@@ -302,11 +302,12 @@ StridedStart StridedOrder::after(std::uint64_t iterations) const {
   return next;
 }
 
-std::uint64_t automatic_coalesce(std::uint64_t entries, std::uint64_t stored_bytes, int ranks,
+std::uint64_t automatic_coalesce(std::uint64_t entries, std::uint64_t file_bytes, int ranks,
                                  std::uint64_t batch) {
   constexpr std::uint64_t kRun = std::uint64_t{1} << 22, kLeastWindows = 16;
-  const std::uint64_t mean = std::max<std::uint64_t>(1, stored_bytes / entries);
-  if (ranks <= 1 || mean >= kRun || batch > kLargestBatch) return 1;
+  if (ranks <= 1 || entries == 0 || batch == 0 || batch > kLargestBatch) return 1;
+  const std::uint64_t mean = std::max<std::uint64_t>(1, file_bytes / entries);
+  if (mean >= kRun) return 1;
   const std::uint64_t iteration =
       std::max<std::uint64_t>(1, mean * batch / static_cast<std::uint64_t>(ranks));
   const std::uint64_t long_enough = (kRun + iteration - 1) / iteration;

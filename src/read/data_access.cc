@@ -167,6 +167,7 @@ DataFacts DataAccess::facts() const {
   const FilePlace begin = resolve(opened_.data->whole(), 0);
   DataFacts facts{
       .entries = known.entries,
+      .file_bytes = opened_.data->stored_bytes(),
       .stored_bytes = std::max(known.value_bytes, in_file ? opened_.data->stored_bytes() : 0),
       .local = begin.file->is_local(),
       .servers = begin.file->stripes(0).servers,

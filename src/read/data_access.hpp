@@ -32,6 +32,7 @@ namespace forebay {
 /// What a root knows of its data set once it is open.
 struct DataFacts {
   std::uint64_t entries = 0;
+  std::uint64_t file_bytes = 0;    ///< DataSet::stored_bytes()
   std::uint64_t stored_bytes = 0;  ///< what a window of all samples takes in the stage, or more
   bool local = false;              ///< on a device of this node
   std::uint32_t servers = 0;       ///< of rank 0's first file; 0: not known

@@ -36,6 +36,8 @@ TEST(AutomaticCoalesce, TakesAnyNumbers) {
   EXPECT_EQ(automatic_coalesce(std::uint64_t{1} << 48, kAll, 4, std::uint64_t{1} << 32), 1U);
   EXPECT_EQ(automatic_coalesce(1, 0, 4, 4), 1U);
   EXPECT_EQ(automatic_coalesce(kAll, 0, 4, kAll), 1U);
+  EXPECT_EQ(automatic_coalesce(0, 100, 4, 4), 1U);
+  EXPECT_EQ(automatic_coalesce(100, 100, 4, 0), 1U);
   // An order takes what comes out, also of samples of no size.
   const std::uint64_t empty = automatic_coalesce(kMany, 0, 1 << 14, 1 << 14);
   EXPECT_EQ(StridedOrder(kMany, 1 << 14, 1 << 14, empty).coalesce(), 64U);

@@ -18,10 +18,12 @@ WindowFacts facts() {
 
 TEST(WindowsTogether, AreAsManyAsReadsNeed) { EXPECT_EQ(windows_together(facts()), 256U); }
 
-TEST(WindowsTogether, StayWithinHalfABuffer) {
+TEST(WindowsTogether, LeaveRoomForSamplesThatAreLargerThanTheMean) {
   WindowFacts small = facts();
-  small.buffer_bytes = 4 << 20;
+  small.buffer_bytes = 32 << 20;
   EXPECT_EQ(windows_together(small), 8U);
+  small.buffer_bytes = 1 << 20;
+  EXPECT_EQ(windows_together(small), 1U);
 }
 
 TEST(WindowsTogether, NeverReachPastTheEndOfTheData) {
