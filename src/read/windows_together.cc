@@ -7,7 +7,7 @@ namespace forebay {
 
 // What is read together must never be what does not fit: where samples are as much larger than the
 // mean as this, window after window, it still does.
-constexpr double kUneven = 16;
+constexpr double kUneven = 64;
 
 std::uint64_t windows_together(const WindowFacts& facts) {
   const double window = std::max(1.0, facts.sample_bytes * static_cast<double>(facts.node_share));

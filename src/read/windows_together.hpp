@@ -5,8 +5,8 @@
 // ranks, and as many reads in flight elsewhere. Large reads are what file systems are fast at (TOPC
 // 2019, section 5.3), up to a point: past some tens of MiB nothing is gained, while buffers leave
 // the caches. So it is the smallest number with which a node reads `enough_bytes` at once, or what
-// the stage allows if that is less: a sixteenth of a buffer, since samples and layouts vary, and
-// one window has to fit in any case.
+// the stage allows if that is less: a 64th of a buffer, since samples and layouts vary, and what is
+// read together must not be what does not fit.
 #pragma once
 
 #include <cstdint>

@@ -13,14 +13,14 @@ WindowFacts facts() {
           .sample_bytes = 4096,
           .window = 256,
           .node_share = 64,
-          .buffer_bytes = kGiB};
+          .buffer_bytes = 4 * kGiB};
 }
 
 TEST(WindowsTogether, AreAsManyAsReadsNeed) { EXPECT_EQ(windows_together(facts()), 256U); }
 
 TEST(WindowsTogether, LeaveRoomForSamplesThatAreLargerThanTheMean) {
   WindowFacts small = facts();
-  small.buffer_bytes = 32 << 20;
+  small.buffer_bytes = 128 << 20;
   EXPECT_EQ(windows_together(small), 8U);
   small.buffer_bytes = 1 << 20;
   EXPECT_EQ(windows_together(small), 1U);
