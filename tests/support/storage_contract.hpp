@@ -114,7 +114,8 @@ inline void check_cut_file(const std::shared_ptr<Communicator>& comm, const std:
   try {
     Loader loader = Loader::open(
         comm, data.path(),
-        LoaderOptions::parse("batch=32,epochs=1,coalesce=2,stage-bytes=64MiB," + options));
+        LoaderOptions::parse(
+            "batch=32,epochs=1,coalesce=2,strategy=lmm-dio-prov,stage-bytes=64MiB," + options));
     loader.next();
     comm->barrier();
     if (comm->rank() == 0) {
