@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
@@ -164,16 +165,20 @@ FeedPlan plan_strided(const Opened& opened) {
   const std::uint64_t stage_bytes =
       std::ranges::min(gather_all(*team.world, room_of_stage(opened)));
   FeedPlan plan;
+  std::optional<StridedOrder> planned;
+  std::uint64_t together = 1;
   collectively(*team.world, [&] {
     const std::uint64_t coalesce = coalesce_of(opened);
-    const StridedOrder order = order_of(
-        opened, coalesce, start_after(opened.source.facts.entries, coalesce, options.done));
-    require_a_full_batch(order);
-    plan.map = std::make_shared<const RootMap>(order, team.groups,
-                                               together_of(opened, order, stage_bytes));
-    plan.end = options.iterations > 0 ? options.iterations : order.iterations();
+    planned = order_of(opened, coalesce,
+                       start_after(opened.source.facts.entries, coalesce, options.done));
+    require_a_full_batch(*planned);
+    together = together_of(opened, *planned, stage_bytes);
   });
-  const StridedOrder& order = plan.map->order();
+  const StridedOrder& order = *planned;
+  // Only roots know how records are found in the end; rank 0 is one.
+  share_value(*team.world, together);
+  plan.map = std::make_shared<const RootMap>(order, team.groups, together);
+  plan.end = options.iterations > 0 ? options.iterations : order.iterations();
   const WindowPlan& window = plan.map->plan_of_rank(team.order_rank);
   plan.stage = {.ranks = team.group->size(),
                 .roots = opened.source.setup.roots,
@@ -185,7 +190,6 @@ FeedPlan plan_strided(const Opened& opened) {
   plan.list = std::make_shared<StridedList>(std::shared_ptr<const WindowPlan>(plan.map, &window),
                                             team.root, plan.end);
   plan.in_place = true;
-  const std::uint64_t together = window.iterations() / order.coalesce();
   plan.text = fmt::format("C = {}", order.coalesce());
   if (together > 1) plan.text += fmt::format(", {} windows read together", together);
   plan.epoch_iterations = order_of(opened, order.coalesce()).iterations(1);

@@ -229,6 +229,20 @@ class SamplesEqualOracle(launch.AcceptanceCase):
                     self.assert_lines(result, order_model.expected_lines(
                         records, 2, batch, coalesce, 2 * coalesce + 1))
 
+    def test_samples_of_two_records_however_they_are_located(self):
+        """Whose records are not walked to, roots locate otherwise; all ranks read as they do."""
+        path = self.path("pairs")
+        pairs = [(b"%s-%09d" % (part, i), b"%d" % i * 30) for part in (b"image", b"label")
+                 for i in range(400)]
+        liblmdb.write(path, pairs)
+        arguments = ("samples", path, "--batch", 6, "--iterations", 50)
+        expected = launch.run(*arguments, "--coalesce", 4, "--strategy", "lmm-dio-prov", ranks=3)
+        self.assertEqual(expected.code, 0, expected.err)
+        for locate in ("auto", "scatter", "scan"):
+            with self.subTest(locate=locate):
+                result = launch.run(*arguments, "--locate", locate, ranks=3)
+                self.assertEqual((result.code, result.out), (0, expected.out), result.err)
+
     def test_output_file_holds_what_would_be_printed(self):
         dataset = self.paths[True][self.filled[0]]
         arguments = ["samples", dataset, "--batch", "5", "--iterations", "3"]
