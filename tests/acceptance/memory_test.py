@@ -136,7 +136,7 @@ class Memory(launch.AcceptanceCase):
         ways = ((), ("--stage-bytes", "32MiB"), ("--buffers", 4), ("--engine", "mmap"))
         here = delivered()
         shown = launch.run(*arguments, "--explain", ranks=2)
-        self.assertIn("C = 4,", shown.out + shown.err)
+        self.assertRegex(shown.out + shown.err, r"C = 4\b")
         self.assertEqual(here, delivered((), "--coalesce", 4))
         inside, _ = self.inside_group(2 << 30)
         for way in ways:
