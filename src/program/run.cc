@@ -78,9 +78,9 @@ void end_failed_job(Communicator& at_exit, const Error& error, int code) {
     if (speaks) print_error(error.what());
     if (agreed.threads_stay == 0) return limit_finalize(code);
     // Where a rank that has left a thread behind finalized MPI, or some ranks did and others not,
-    // mpirun of Open MPI 4.1.4 hung at its own end now and then. It ends the others once one
-    // leaves.
-    if (!speaks) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    // mpirun of Open MPI 4.1.4 hung at its own end now and then. Together, since a launcher kills
+    // those that are late.
+    at_exit.barrier();
     leave(code);
   } catch (const Error&) {
     // The speaker may be the one that does not come: then who ends the job first speaks.
