@@ -56,7 +56,8 @@ class Loader:
             function raises, are left out and listed by :meth:`skipped`.
         threads: Python threads that run the user's functions; 0: the caller's.
         device: Where tensors go, as ``"cuda"``; needs torch. None: NumPy arrays.
-        strategy: How bytes are read. Never changes the data.
+        strategy: How bytes are read. Never changes the data, but for one thing: ``order="strided"``
+            without ``coalesce`` has the C of the strategy (docs/orders.md).
         buffers: Buffers in use and ahead; 1 hides no reading.
         memory: For all buffers of a node: bytes, or text as ``"2GiB"``. Its processes share it.
         ids: Sample ids for ``order="listed"``: a list, array or tensor of whole numbers, of one
