@@ -22,7 +22,7 @@ struct ReadTotals {
   double turn_seconds = 0;            ///< waiting for its turn to read (staggering)
   int roots_at_once = 0;              ///< as settled; 0 while it is tried out
   KnownStagger found;                 ///< where it was tried out
-  std::string turns;                  ///< in words; empty before the first read
+  std::string turns;                  ///< in words, where it was tried out and is settled
   std::int64_t wait_ns = 0;           ///< for a free buffer
   std::uint64_t missed_pages = 0;     ///< speculation: needed, and not read ahead
   std::uint64_t redundant_pages = 0;  ///< speculation: read ahead, and not needed

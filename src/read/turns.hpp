@@ -41,7 +41,8 @@ class Turns {
     totals.turn_seconds = waited_seconds_;
     totals.roots_at_once = stagger_->at_once();
     totals.found = stagger_->found();
-    totals.turns = stagger_->describe();
+    // What never changes is in words since the opening: no text is made for each window.
+    if (totals.found != KnownStagger()) totals.turns = stagger_->describe();
   }
 
  private:

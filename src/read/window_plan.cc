@@ -42,7 +42,8 @@ std::uint64_t WindowPlan::root_begin(int root) const {
 }
 
 std::vector<Piece> WindowPlan::pieces(int root, const WindowPart& part) const {
-  const std::uint64_t root_ends[] = {root_begin(root), root_begin(root + 1)};
+  const std::uint64_t begin = root_begin(root);
+  const std::uint64_t end = root_begin(root + 1);
   std::vector<Piece> pieces;
   for (std::uint64_t k = 0; k < together_; ++k) {
     const std::uint64_t before = k * order_.coalesce();
@@ -54,8 +55,8 @@ std::vector<Piece> WindowPlan::pieces(int root, const WindowPart& part) const {
       const std::uint64_t skipped = k == 0 && part.phase == Phase::rest ? share : 0;
       const std::uint64_t wanted = part.phase == Phase::first ? share : iterations * share;
       const std::uint64_t first = k * first_entry_.back() + first_entry_[rank];
-      const std::uint64_t from = std::max(root_ends[0], first + skipped);
-      const std::uint64_t to = std::min(root_ends[1], first + std::min(wanted, owned.count));
+      const std::uint64_t from = std::max(begin, first + skipped);
+      const std::uint64_t to = std::min(end, first + std::min(wanted, owned.count));
       if (from < to) append(pieces, {owned.first + (from - first), to - from, from});
     }
   }
