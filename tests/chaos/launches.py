@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import socket
 import subprocess
 
 import launch
@@ -51,12 +50,6 @@ def _loop(run):
     return [os.path.join(_HERE, "loop.py"), run.name, json.dumps(options), run.folder]
 
 
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def command(run):
     """[word], ranks of the MPI launcher (0: none)"""
     words = [
@@ -86,8 +79,11 @@ def torchrun(run):
         "torch.distributed.run",
         "--nproc_per_node",
         max(run.ranks, 1),
-        "--master_port",
-        _free_port(),
+        # Port 0: bound by torchrun where the system has one free. A port drawn here may be taken by then.
+        "--rdzv_backend",
+        "c10d",
+        "--rdzv_endpoint",
+        "localhost:0",
         "--redirects",
         1,
         "--tee",
