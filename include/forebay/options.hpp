@@ -91,6 +91,9 @@ inline constexpr int kNoStagger = -1;
 /// ReadOptions::stagger: find the number by measuring.
 inline constexpr int kMeasureStagger = -2;
 
+/// ReadOptions::roots: every rank reads what it delivers, with a stage of its own.
+inline constexpr int kEveryRank = -1;
+
 /// What staggering has found to be the fastest: so many of so many roots. Zeros: nothing.
 struct KnownStagger {
   int at_once = 0;
@@ -151,7 +154,9 @@ struct ReadOptions {
   /// How many roots may read at once; or one of the three constants above.
   int stagger = kStaggerByStrategy;
   StaggerBy stagger_by = StaggerBy::token;
-  /// Reading processes a node; 0 = 1 up to 16 ranks, 2 above.
+  /// Reading processes a node, or kEveryRank. 0 = 1 up to 16 ranks, 2 above; in an order that is
+  /// new in every epoch only where the first file lies on a file system that is shared (or in an
+  /// object store), else every rank. Where ranks hold samples for each other it is every rank.
   int roots = 0;
   /// Windows in the stage at once: 2 read ahead while one is used, 1 shows all reading as waiting.
   int buffers = 2;

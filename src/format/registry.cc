@@ -143,6 +143,14 @@ std::string recognise_files(const std::string& text, const FormatOptions& option
   return format_of(first, options);
 }
 
+bool are_local_files(const std::string& text) {
+  try {
+    return is_on_local_disk(find_files(text).front());
+  } catch (const Error&) {
+    return true;  // whoever opens it says what is wrong
+  }
+}
+
 std::unique_ptr<DataSet> open_data_set(const std::string& text, const FormatOptions& options,
                                        Peers& peers) {
   DatasetFiles found;

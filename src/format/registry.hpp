@@ -98,6 +98,10 @@ Format find_format(const std::string& name, const std::string& text);
 /// what is none of them, saying what its first bytes are.
 std::string recognise_files(const std::string& text, const FormatOptions& options = {});
 
+/// Whether the first file (or folder) that `text` names lies on a disk of this machine; true where
+/// there is no such file.
+bool are_local_files(const std::string& text);
+
 /// Throws what there is to say of a file or folder that no format recognises.
 [[noreturn]] void refuse_unknown(const FirstFile& first);
 

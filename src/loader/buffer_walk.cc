@@ -1,6 +1,7 @@
 #include "loader/buffer_walk.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace forebay {
 
@@ -36,15 +37,19 @@ std::uint64_t samples_in(const std::vector<Run>& loads) {
 bool BufferWalk::begin_epoch() {
   auto epoch = epochs_.next();
   if (!epoch) return false;
-  epoch_ = std::make_shared<const RunEpoch>(std::move(*epoch));
+  begin(std::make_shared<const RunEpoch>(std::move(*epoch)));
+  return true;
+}
+
+void RankBuffers::begin(std::shared_ptr<const RunEpoch> epoch) {
+  epoch_ = std::move(epoch);
   buffer_.reset();
   last_round_.reset();
   begin_draw_ = epoch_->order.share(rank_, epoch_->begin).first;
   end_draw_ = wanted_draws(*epoch_, rank_);
-  return true;
 }
 
-std::optional<Buffer> BufferWalk::next() {
+std::optional<Buffer> RankBuffers::next() {
   const EpochOrder& order = epoch_->order;
   auto next =
       buffer_ ? order.next_buffer(rank_, *buffer_) : order.first_buffer(rank_, epoch_->begin);
@@ -56,7 +61,7 @@ std::optional<Buffer> BufferWalk::next() {
 }
 
 /// The last round of which any rank draws something that the run wants. UINT64_MAX: all there are.
-std::uint64_t BufferWalk::last_wanted_round() const {
+std::uint64_t RankBuffers::last_wanted_round() const {
   std::uint64_t last = 0;
   for (int rank = 0; rank < epoch_->order.options().ranks; ++rank) {
     const std::uint64_t draws = wanted_draws(*epoch_, rank);

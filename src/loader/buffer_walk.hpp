@@ -24,13 +24,12 @@ std::vector<SampleRun> runs_of(const std::vector<Run>& loads, std::uint64_t firs
 /// Samples of all loads.
 std::uint64_t samples_in(const std::vector<Run>& loads);
 
-/// One thread at a time.
-class BufferWalk {
+/// The buffers of one rank, in one epoch after the other. One thread at a time.
+class RankBuffers {
  public:
-  BufferWalk(RunEpochs epochs, int rank) : epochs_(std::move(epochs)), rank_(rank) {}
+  explicit RankBuffers(int rank) : rank_(rank) {}
 
-  /// Goes on to the next epoch; false at the end of the run.
-  bool begin_epoch();
+  void begin(std::shared_ptr<const RunEpoch> epoch);
   /// The next buffer of the epoch that the run wants: those that are shared as long as any rank
   /// does.
   std::optional<Buffer> next();
@@ -46,13 +45,24 @@ class BufferWalk {
  private:
   std::uint64_t last_wanted_round() const;
 
-  RunEpochs epochs_;
   int rank_;
   std::shared_ptr<const RunEpoch> epoch_;
   std::optional<Buffer> buffer_;  ///< the one before
   std::uint64_t begin_draw_ = 0;
   std::uint64_t end_draw_ = 0;
   std::optional<std::uint64_t> last_round_;  ///< that any rank wants, once it is asked for
+};
+
+/// The same with the epochs of a run.
+class BufferWalk : public RankBuffers {
+ public:
+  BufferWalk(RunEpochs epochs, int rank) : RankBuffers(rank), epochs_(std::move(epochs)) {}
+
+  /// Goes on to the next epoch; false at the end of the run.
+  bool begin_epoch();
+
+ private:
+  RunEpochs epochs_;
 };
 
 /// Numbered items, of which the first ones are forgotten.

@@ -9,21 +9,18 @@
 #include "order/order_cost.hpp"
 
 namespace forebay {
-namespace {
 
-void require_room(std::uint64_t samples, std::uint64_t most) {
+void require_entries(std::uint64_t samples, std::uint64_t most) {
   if (samples <= most) return;
   throw Error(ErrorKind::usage,
               fmt::format("a buffer of {} samples is larger than the {} expected", samples, most),
               "this is a fault of Forebay: please report it");
 }
 
-}  // namespace
-
 DrawList::DrawList(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin)
     : walk_(std::move(epochs), rank), most_samples_(most_samples), begin_(begin) {}
 
-std::shared_ptr<const DrawBuffer> DrawList::at(std::uint64_t number) {
+std::shared_ptr<const DrawList::Listed> DrawList::listed(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   while (number >= buffers_.end() && !ended_) extend();
   return buffers_.at(number);
@@ -53,12 +50,14 @@ void DrawList::extend() {
 
 /// The `draws` that `loads` of the buffer serve.
 void DrawList::add(const Buffer& buffer, const Run& draws, const Run& loads) {
-  require_room(loads.count, most_samples_);
-  buffers_.push({.epoch = walk_.epoch()->order.epoch(),
-                 .first = draws.first,
-                 .count = draws.count,
-                 .first_slot = loads.first,
-                 .runs = runs_of(buffer.loads, loads.first, loads.count)});
+  require_entries(loads.count, most_samples_);
+  buffers_.push({{.epoch = walk_.epoch()->order.epoch(),
+                  .first = draws.first,
+                  .count = draws.count,
+                  .first_slot = loads.first,
+                  .samples = loads.count,
+                  .window = buffers_.end()},
+                 runs_of(buffer.loads, loads.first, loads.count)});
 }
 
 /// One iteration, another one, two, four ... of what lies between the run's first and last one.

@@ -40,6 +40,8 @@ class EpochRun {
   const EpochOrder& order() const { return epoch_->order; }
   Share share() const { return order().share(rank_, step_); }
   std::uint64_t iteration() const { return begin_.iterations + taken_; }
+  /// The same, counted in the epoch.
+  std::uint64_t step() const { return step_; }
   bool ends_epoch() const { return step_ + 1 == epoch_->end; }
   /// A draw of this rank as the consumer sees it; without its place in the batch, key and value.
   Sample sample_of(const Draw& drawn) const;

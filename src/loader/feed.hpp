@@ -2,7 +2,8 @@
 // who fill it, and its feed takes the samples of one batch after the other out of there.
 //
 //   plan_strided   windows of C iterations, read by the roots of a node for all of its ranks
-//   plan_drawn     new in every epoch; each rank reads what it delivers, buffer by buffer
+//   plan_drawn     new in every epoch; each rank reads what it delivers, buffer by buffer, or the
+//                  roots of its node do
 //   plan_shared    new in every epoch; ranks deliver what others have read, from the memory of all
 #pragma once
 
@@ -96,6 +97,7 @@ struct FeedPlan {
   bool in_place = false;
   std::shared_ptr<const RootMap> map;  ///< of the strided order
   std::uint64_t end = 0;               ///< likewise: iterations in all
+  std::uint64_t turns = 0;             ///< about so many does a root take, where roots take turns
   std::string text;                    ///< the order in words, for explain()
   std::uint64_t epoch_iterations = 0;  ///< of an epoch that is not resumed
   std::uint64_t epochs_done = 0;

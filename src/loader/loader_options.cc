@@ -64,11 +64,16 @@ std::string stagger_text(int stagger) {
   return name == "?" ? std::to_string(stagger) : std::string(name);
 }
 
+constexpr int kMostRoots = 4096;
+
+int parse_roots(std::string_view text) {
+  return text == "each" ? kEveryRank : static_cast<int>(parse_count(text, "roots", 0, kMostRoots));
+}
+
 std::uint64_t parse_coalesce(std::string_view text) {
   return text == "auto" ? 0 : parse_count(text, "coalesce", 1);
 }
 
-constexpr int kMostRoots = 4096;
 constexpr int kMostBuffers = 1024;
 // Deadlines are points of a clock that counts nanoseconds: this keeps them far from its end.
 constexpr std::chrono::hours kLongestTimeout{24 * 365};
@@ -129,8 +134,11 @@ const std::vector<OptionEntry> kEntries = {
      [](const O& o) { return stagger_text(o.stagger); }},
     entry({"stagger-by", "NAME", "how roots take turns: token (the paper's order), ticket"},
           &O::stagger_by, kStaggerBys),
-    entry({"roots", "N", "reading ranks a node (default 0: 1 up to 16 ranks, 2 above)"}, &O::roots,
-          0, kMostRoots),
+    {{"roots", "N",
+      "reading ranks a node, or each: every rank for itself (default 0: 1 up to 16 ranks, 2 above; "
+      "in orders that are new in every epoch only on shared file systems, else each)"},
+     [](O& o, std::string_view t) { o.roots = parse_roots(t); },
+     [](const O& o) { return o.roots == kEveryRank ? "each" : std::to_string(o.roots); }},
     entry({"buffers", "N", "windows in the stage at once (default 2; 1 hides no reading)"},
           &O::buffers, 1, kMostBuffers),
     size_entry(
@@ -276,7 +284,7 @@ void LoaderOptions::validate(int connected) const {
                 "give --decode as well");
   }
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
-  require_range("roots", roots >= 0 && roots <= kMostRoots, roots);
+  require_range("roots", roots >= kEveryRank && roots <= kMostRoots, roots);
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
   require_fitting_shard(*this, connected);
   require_sharing(order_ranks(connected), batch);

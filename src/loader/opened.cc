@@ -17,6 +17,8 @@
 #include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
 #include "loader/first_values.hpp"
+#include "loader/shard.hpp"
+#include "order/order_table.hpp"
 #include "storage/answers.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -83,24 +85,52 @@ Ranks connect(Communicator& comm, const LoaderOptions& options) {
   return ranks;
 }
 
+/// What is known of files before anybody opens them.
+struct Recognized {
+  std::string format;
+  bool local = true;  ///< on a disk of this node, as far as is known
+};
+
 /// Other nodes may see other files: what they are is settled by one rank.
-std::string recognize(const Ranks& ranks, const std::string& path, const LoaderOptions& options) {
-  std::string format = options.format;
+Recognized recognize(const Ranks& ranks, const std::string& path, const LoaderOptions& options) {
+  Recognized found;
   collectively(*ranks.world, [&] {
-    if (format != "auto" || ranks.world->rank() != 0) return;
-    format = ask_storage(path, options.timeout, "open this",
-                         [path, how = format_options(options, ReadEngine::pread)] {
-                           return recognise_files(path, how);
-                         });
+    if (ranks.world->rank() != 0) return;
+    found = ask_storage(path, options.timeout, "open this",
+                        [path, name = options.format,
+                         how = format_options(options, ReadEngine::pread)]() -> Recognized {
+                          return {.format = name == "auto" ? recognise_files(path, how) : name,
+                                  .local = are_local_files(path)};
+                        });
   });
-  return broadcast_text(*ranks.world, format, 0);
+  found.format = broadcast_text(*ranks.world, found.format, 0);
+  share_value(*ranks.world, found.local);
+  return found;
+}
+
+/// Whether the run goes on with units that other ranks have begun: what is left of many of them may
+/// be wanted at once, and each is loaded whole.
+bool takes_over_units(const Ranks& ranks, const LoaderOptions& options) {
+  if (!order_row(options.order).rounds || options.done.empty()) return false;
+  const Segment& last = options.done.back();
+  return options.done.size() > 1 || last.ranks != ranks.order_ranks || last.batch != options.batch;
+}
+
+/// Whether ranks that draw from buffers of their own may have roots that read for them, and if they
+/// are not asked, have them: where ranks of several nodes or processes burden the same servers.
+ReadAlone who_reads(const Ranks& ranks, const LoaderOptions& options, bool local) {
+  if (options.order == OrderName::strided) return ReadAlone::where_said;
+  if (!what_exchanges(options).empty() || holds_all(options)) return ReadAlone::always;
+  if (takes_over_units(ranks, options)) return ReadAlone::always;
+  return local || ranks.world->size() == 1 ? ReadAlone::unless_roots : ReadAlone::where_said;
 }
 
 ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, const std::string& path,
-                 const std::string& format, CorePlan cores) {
+                 const Recognized& found, CorePlan cores) {
   ReadSetup setup;
   collectively(*ranks.world, [&] {
-    setup = choose_setup(options, ranks.node->size(), find_format(format, path).located);
+    setup = choose_setup(options, ranks.node->size(), find_format(found.format, path).located,
+                         who_reads(ranks, options, found.local));
     const bool threads = setup.engine != ReadEngine::mpiio || ranks.world->concurrent();
     if (threads) return;
     throw Error(
@@ -404,6 +434,12 @@ DecodePlan plan_decoding(const Opened& opened) {
 
 }  // namespace
 
+const RankGroup& Team::own_group() const {
+  return *std::ranges::find_if(groups, [this](const RankGroup& one) {
+    return std::ranges::find(one.ranks, order_rank) != one.ranks.end();
+  });
+}
+
 std::uint64_t Opened::bytes_beside_arrays() const {
   return source.setup.stage_bytes - decoding.arrays_bytes;
 }
@@ -428,11 +464,11 @@ Opened open_together(Communicator& comm, const std::string& path, const LoaderOp
   options.decode = options.decode || !options.transform.empty();
   Ranks ranks = connect(comm, options);
   CorePlan cores = plan_cores(*ranks.world, options.placement);
-  const std::string format = recognize(ranks, path, options);
-  ReadSetup setup = choose(ranks, options, path, format, std::move(cores));
+  const Recognized found = recognize(ranks, path, options);
+  ReadSetup setup = choose(ranks, options, path, found, std::move(cores));
   adapt_to_thread_level(ranks, setup);
   Team team = team_up(std::move(ranks), options, setup);
-  Source source = open_source(team, options, path, format, std::move(setup));
+  Source source = open_source(team, options, path, found.format, std::move(setup));
   Opened opened{.options = std::move(options),
                 .team = std::move(team),
                 .source = std::move(source),

@@ -36,6 +36,7 @@ struct Team : Ranks {
   std::shared_ptr<Communicator> roots;  ///< all roots, on a root
   std::vector<RankGroup> groups;        ///< all of them, their ranks numbered as in the order
   int root = -1;                        ///< this rank's root number, -1 when it does not read
+  const RankGroup& own_group() const;
   /// Last, so that it ends before what it uses; and what uses it before it.
   std::shared_ptr<ProgressThread> progress;
   ProgressThread::Registration notices;

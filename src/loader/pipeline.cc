@@ -146,14 +146,14 @@ void Pipeline::require_free_buffers() const {
   if (!end || has_room(*end)) return;
   throw Error(
       ErrorKind::usage,
-      fmt::format("all {} buffers hold batches that were not released", opened_.options.buffers),
+      fmt::format("all {} buffers hold batches that were not released", plan_.stage.buffers),
       "release batches before asking for the next, or raise buffers");
 }
 
 /// Held batches keep their buffers from being filled, those in the line among them.
 bool Pipeline::has_room(std::uint64_t end) const {
   const std::uint64_t oldest = held_.from(), coalesce = plan_.stage.coalesce;
-  const auto buffers = static_cast<std::uint64_t>(opened_.options.buffers);
+  const auto buffers = static_cast<std::uint64_t>(plan_.stage.buffers);
   return end <= oldest || (end - 1) / coalesce < oldest / coalesce + buffers;
 }
 
@@ -276,7 +276,7 @@ std::string Pipeline::explain() const {
   if (reading_.in_place) how += "; " + reading_.in_place->describe();
   std::string text = fmt::format(
       "{}; {} samples, batch {} over {} ranks, {}; {} buffers in {} of {} shared memory", how,
-      entries(), options.batch, opened_.team.order_ranks, plan_.text, options.buffers,
+      entries(), options.batch, opened_.team.order_ranks, plan_.text, plan_.stage.buffers,
       format_bytes(options.stage_bytes == 0 ? plan_.stage.data_bytes
                                             : opened_.source.setup.stage_bytes),
       options.stage == SharedMemoryKind::mpi ? "MPI" : "POSIX");

@@ -29,7 +29,7 @@ std::unique_ptr<Stagger> agree_on_turns(const Opened& opened, const FeedPlan& pl
     turns = make_stagger(*team.roots,
                          {.by = off ? StaggerBy::none : opened.options.stagger_by,
                           .group = stagger > 0 ? stagger : StaggerOptions::kAuto,
-                          .turns = (plan.end - plan.first) / plan.stage.coalesce,
+                          .turns = plan.turns,
                           .known = opened.options.known_stagger,
                           .servers = static_cast<int>(opened.source.facts.servers),
                           .limit = opened.options.patience_with_ranks()},

@@ -187,6 +187,7 @@ FeedPlan plan_strided(const Opened& opened) {
                 .entries = window.entries(),
                 .data_bytes = opened.buffer_bytes()};
   plan.first = options.first_iteration;
+  plan.turns = (plan.end - plan.first) / window.iterations();
   plan.list = std::make_shared<StridedList>(std::shared_ptr<const WindowPlan>(plan.map, &window),
                                             team.root, plan.end);
   plan.in_place = true;

@@ -75,6 +75,11 @@ void choose_places(ReadSetup& setup, const LoaderOptions& options) {
   throw Error(ErrorKind::usage, happened, remedy);
 }
 
+bool reads_alone(int roots, ReadAlone alone) {
+  if (roots == kEveryRank || alone == ReadAlone::always) return true;
+  return alone == ReadAlone::unless_roots && roots == 0;
+}
+
 /// Behind all else that shapes `setup`.
 void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) {
   if (setup.engine != ReadEngine::mpiio) return;
@@ -84,14 +89,15 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) 
                  "use --locate scan or provenance, or a strategy from lmm-dio on");
   }
   const bool wanted = options.mpiio == MpiioMode::collective;
-  if (wanted && setup.alone) {
-    refuse_mpiio("reading together needs the strided order",
+  const bool common_steps = !setup.alone && options.order == OrderName::strided;
+  if (wanted && !common_steps) {
+    refuse_mpiio("reading together needs the strided order, and roots",
                  "use --mpiio independent, or --order strided");
   }
   if (wanted && !located) {
     refuse_mpiio("files with fields are not read together", "use --mpiio independent");
   }
-  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && !setup.alone && located);
+  setup.collective = wanted || (options.mpiio == MpiioMode::automatic && common_steps && located);
   const bool turns = options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
   if (turns && setup.collective) {
     refuse_mpiio("roots that read together take no turns",
@@ -102,7 +108,8 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) 
 
 }  // namespace
 
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located) {
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located,
+                       ReadAlone alone) {
   check_stage_bytes(options.stage_bytes);
   if (!located) require_sample_knobs(options);
   const StrategyRow& defaults = strategy_row(options.strategy);
@@ -123,14 +130,14 @@ ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool locate
   setup.coalesces = defaults.coalesce;
   setup.stagger = options.stagger == kStaggerByStrategy ? defaults.stagger : options.stagger;
   setup.stage_bytes = options.stage_bytes > 0 ? options.stage_bytes : default_stage_bytes();
-  setup.alone = setup.baseline || options.order != OrderName::strided;
+  setup.alone = setup.baseline || reads_alone(options.roots, alone);
   if (setup.alone) {
     setup.stage_bytes /= static_cast<std::uint64_t>(node_ranks);  // one stage a rank
-    setup.stagger = kNoStagger;  // ranks read different numbers of buffers: in no common steps
-    setup.locate_alone();
+    setup.stagger = kNoStagger;  // ranks may read different numbers of buffers
   } else {
     setup.roots = root_count(node_ranks, options.roots);
   }
+  if (setup.alone || options.order != OrderName::strided) setup.locate_alone();
   choose_mpiio(setup, options, located);
   return setup;
 }

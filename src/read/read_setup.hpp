@@ -12,6 +12,13 @@
 
 namespace forebay {
 
+/// When a rank reads for itself, in place of roots that read for all ranks of a node.
+enum class ReadAlone : std::uint8_t {
+  where_said,    ///< --roots each
+  unless_roots,  ///< unless --roots says how many
+  always,        ///< ranks take samples out of each other's memory: what each reads is settled
+};
+
 struct ReadSetup {
   bool baseline = false;                 ///< through liblmdb
   bool alone = false;                    ///< every rank reads for itself, with its own stage
@@ -53,7 +60,8 @@ struct ReadSetup {
 /// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node.
 /// `located`: where samples are has to be located (Format::located). Throws usage when knobs do not
 /// go together.
-ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located = true);
+ReadSetup choose_setup(const LoaderOptions& options, int node_ranks, bool located = true,
+                       ReadAlone alone = ReadAlone::where_said);
 
 /// Before what follows, of `samples` that take `bytes` in their files.
 void consider_sizes(ReadSetup& setup, std::uint64_t samples, std::uint64_t bytes);

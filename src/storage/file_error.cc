@@ -1,10 +1,13 @@
 #include "storage/file_error.hpp"
 #include "core/limits.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -56,6 +59,9 @@ constexpr FileSystem kFileSystems[] = {
     {0xF2F52010, "f2fs"},   {0x73717368, "squashfs"}, {0x9660, "iso9660"},
     {0x62656572, "sysfs"},  {0x9FA0, "proc"},         {0x4D44, "vfat"},
 };
+
+constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",    "zfs",
+                                       "vfat", "overlay", "squashfs", "iso9660", "tmpfs"};
 
 }  // namespace
 
@@ -134,6 +140,18 @@ std::string file_system_name(int fd) {
     if (known.magic == magic) return known.name;
   }
   return fmt::format("unknown (type 0x{:x})", magic);
+}
+
+std::string file_system_of(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) throw open_error(path, errno);
+  const std::string name = file_system_name(fd);
+  ::close(fd);
+  return name;
+}
+
+bool is_local_file_system(const std::string& name) {
+  return std::ranges::find(kLocal, name) != std::end(kLocal);
 }
 
 }  // namespace forebay

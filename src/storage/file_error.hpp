@@ -49,5 +49,9 @@ Error abandoned_error(const std::string& path);
 
 /// The name of the file system that holds the open file, e.g. "ext4", "nfs", "fuse".
 std::string file_system_name(int fd);
+/// Of what `path`, a file or folder, lies on; it is not opened to be read.
+std::string file_system_of(const std::string& path);
+/// Whether such a file system is one machine's own.
+bool is_local_file_system(const std::string& name);
 
 }  // namespace forebay

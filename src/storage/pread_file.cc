@@ -18,8 +18,6 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
-constexpr std::string_view kLocal[] = {"ext4", "xfs",     "btrfs",    "f2fs",    "zfs",
-                                       "vfat", "overlay", "squashfs", "iso9660", "tmpfs"};
 
 struct stat status_of(int fd, const std::string& path) {
   struct stat status {};
@@ -99,7 +97,7 @@ Stripes PreadFile::stripes(std::uint64_t offset) const {
 }
 
 bool PreadFile::is_local() const {
-  return std::ranges::find(kLocal, file_system_name(descriptor())) != std::end(kLocal);
+  return is_local_file_system(file_system_name(descriptor()));
 }
 
 std::uint64_t PreadFile::size() const {

@@ -13,6 +13,7 @@
 #include "core/placement.hpp"
 #include "forebay/error.hpp"
 #include "storage/answers.hpp"
+#include "storage/file_error.hpp"
 #include "storage/plugin.hpp"
 #include "storage/url.hpp"
 
@@ -146,6 +147,13 @@ bool storage_has(const std::string& text) {
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::usage) return false;
     throw;
   }
+}
+
+bool is_on_local_disk(const std::string& text) {
+  if (const auto url = parse_url(text)) {
+    return find_storage(url->scheme).open(url->rest, Engine::pread)->is_local();
+  }
+  return is_local_file_system(file_system_of(text));
 }
 
 bool can_map(const std::string& text) {

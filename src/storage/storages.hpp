@@ -34,6 +34,10 @@ void forget_added_storages();
 /// not_found for a scheme that nobody serves.
 bool storage_has(const std::string& text);
 
+/// Whether `text`, a file or, on the operating system, a folder, lies on a disk or in the memory of
+/// this machine. Throws as open_file() for what is not there.
+bool is_on_local_disk(const std::string& text);
+
 /// Whether the files that `text` names can be mapped, as far as that is known without opening them.
 bool can_map(const std::string& text);
 

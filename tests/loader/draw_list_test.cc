@@ -82,7 +82,7 @@ void expect_complete(const OrderOptions& options, int rank, std::uint64_t count,
     for (std::uint64_t draw = 0; draw < order.draws(rank); ++draw) {
       while (!feed.at(number)->serves(epoch, draw)) feed.forget(++number);
       std::vector<std::uint64_t> slots(1000, UINT64_MAX);
-      for (const SampleRun& run : feed.at(number)->runs) {
+      for (const SampleRun& run : feed.runs({.window = number})) {
         for (std::uint64_t i = 0; i < run.count; ++i) slots[run.entry + i] = run.sample + i;
       }
       const std::uint64_t slot = order.place(rank, draw).slot - feed.at(number)->first_slot;
@@ -154,7 +154,8 @@ TEST(DrawList, PiecesEndWhereTheRunDoes) {
 TEST(DrawList, ReadsInTheOrderOfTheFile) {
   DrawList feed(RunEpochs(shuffled(1000, 1, 50), epochs(1)), 0, 1000);
   for (std::uint64_t number = 0; feed.at(number); ++number) {
-    EXPECT_TRUE(std::ranges::is_sorted(feed.at(number)->runs, {}, &SampleRun::sample));
+    const auto runs = feed.runs({.window = number});
+    EXPECT_TRUE(std::ranges::is_sorted(runs, {}, &SampleRun::sample));
   }
 }
 
@@ -177,8 +178,8 @@ TEST(DrawList, TwoThreadsSeeTheSame) {
   DrawList feed(RunEpochs(shuffled(2000, 1, 10), epochs(5)), 0, 1000);
   const auto walk = [&feed] {
     std::uint64_t sum = 0;
-    for (std::uint64_t number = 0; const auto buffer = feed.at(number); ++number) {
-      sum = sum * 31 + buffer->runs.front().sample;
+    for (std::uint64_t number = 0; feed.at(number); ++number) {
+      sum = sum * 31 + feed.runs({.window = number}).front().sample;
     }
     return sum;
   };
