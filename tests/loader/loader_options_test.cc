@@ -65,7 +65,7 @@ TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
     return usage_message([&] { options.validate(1); });
   };
   EXPECT_THAT(refused([](LoaderOptions& o) { o.buffers = 0; }), HasSubstr("buffers is 0"));
-  EXPECT_THAT(refused([](LoaderOptions& o) { o.roots = -1; }), HasSubstr("roots is -1"));
+  EXPECT_THAT(refused([](LoaderOptions& o) { o.roots = -2; }), HasSubstr("roots is -2"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds::max(); }),
               HasSubstr("timeout is"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds(0); }),
