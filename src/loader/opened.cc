@@ -191,6 +191,19 @@ void start_progress(Team& team, const LoaderOptions& options, const ReadSetup& s
   });
 }
 
+std::size_t roots_of(const std::vector<RankGroup>& groups) {
+  std::size_t roots = 0;
+  for (const RankGroup& group : groups) roots += group.roots.size();
+  return roots;
+}
+
+/// Whether a root's windows, or what it reads of one, do not follow each other in the file. On a
+/// shared file system what is read ahead behind them is read for nothing by its servers.
+bool lie_apart(const Team& team, const LoaderOptions& options) {
+  const bool in_a_row = options.order == OrderName::strided && roots_of(team.groups) == 1;
+  return options.hold == Hold::storage && !in_a_row;
+}
+
 Team team_up(Ranks ranks, const LoaderOptions& options, const ReadSetup& setup) {
   Team team{std::move(ranks)};
   team.group = setup.alone ? team.node->split(team.node->rank(), 0) : team.node;
@@ -468,6 +481,7 @@ Opened open_together(Communicator& comm, const std::string& path, const LoaderOp
   ReadSetup setup = choose(ranks, options, path, found, std::move(cores));
   adapt_to_thread_level(ranks, setup);
   Team team = team_up(std::move(ranks), options, setup);
+  setup.apart = !found.local && lie_apart(team, options);
   Source source = open_source(team, options, path, found.format, std::move(setup));
   Opened opened{.options = std::move(options),
                 .team = std::move(team),

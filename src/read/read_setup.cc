@@ -162,6 +162,7 @@ BulkOptions bulk_options(const ReadOptions& options, const ReadSetup& setup, std
   return {.depth = options.depth,
           .request_bytes = options.request_bytes,
           .scattered = setup.needs_depth(),
+          .apart = setup.apart,
           .direct = options.direct,
           .timeout = options.timeout,
           .stop = std::move(stop),

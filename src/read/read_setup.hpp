@@ -27,6 +27,7 @@ struct ReadSetup {
   ReadEngine engine = ReadEngine::mmap;  ///< automatic: chosen by file system at open
   bool may_replace_engine = false;       ///< where the system refuses it
   bool scattered = false;                ///< samples are read at random places
+  bool apart = false;                    ///< what lies behind a read is mostly read by others
   std::uint64_t gap_bytes = 0;           ///< extents that lie closer are read as one
   std::uint64_t keep_bytes = 0;          ///< memory for extents that serve samples of several parts
   bool small = false;                    ///< samples of less than 64 KiB

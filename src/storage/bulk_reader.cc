@@ -130,7 +130,7 @@ void note_left_requests() noexcept { left_requests = true; }
 
 std::unique_ptr<BulkReader> make_bulk_reader(std::shared_ptr<const File> file, Engine engine,
                                              const BulkOptions& options) {
-  expect_reads(*file, options.scattered ? Reads::scattered : Reads::forward);
+  expect_reads(*file, options.scattered || options.apart ? Reads::scattered : Reads::forward);
   switch (engine) {
     case Engine::mmap:
       return std::make_unique<MmapBulkReader>(std::move(file));

@@ -40,6 +40,8 @@ struct BulkOptions {
   /// Small requests at random places: more of them in flight, and the system is told to read
   /// nothing ahead.
   bool scattered = false;
+  /// Large reads that lie apart: the system need not read ahead.
+  bool apart = false;
   /// Past the page cache (O_DIRECT), where offset, length and address allow it; uring only.
   bool direct = false;
   /// Longest time in which no request at all is answered; 0 = wait for ever. With threads of their

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Measures orders that are new in every epoch where the roots of a node read for its ranks, beside
+one reader a rank, on the modelled parallel file system.
+
+  bench/run_node_reads.py --build build/release
+
+Runs of one cell are interleaved; each is one epoch, cold, of 100,000 records of 3 KB (`forebay pack
+--from synthetic --preset cifar10-large --count 100000`). Counted are the bytes and seeks of the servers, and
+what of the bytes is pages of the file that the windows of a node need: each once for a node and
+window. Needs root.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+
+import measuring
+import nodes
+
+COUNT, BATCH = 100_000, 640
+NODES, RANKS = 8, 4
+CELLS = {  # name: options of the order
+    "shuffled, windows of 8 iterations": ("--order", "shuffled", "--window", "8"),
+    "shuffled, windows of 64 iterations": ("--order", "shuffled", "--window", "64"),
+    "shuffled, 16 neighbours kept": ("--order", "shuffled", "--keep", "16"),
+    "grouped by 160": ("--order", "grouped", "--group", "160"),
+    "grouped by 500": ("--order", "grouped", "--group", "500"),
+}
+WAYS = {"one reader a rank": ("--roots", "each"), "roots": ("--roots", "1")}
+
+
+class NodeReads(measuring.Measuring):
+
+    bench = "orders read by the roots of a node"
+
+    def pack(self):
+        path = os.path.join(self.data, "cifar10-large")
+        if not os.path.exists(os.path.join(path, "data.mdb")):
+            os.makedirs(self.data, exist_ok=True)
+            self.launch(1, [self.command, "pack", "-", path, "--from", "synthetic", "--preset",
+                            "cifar10-large", "--count", COUNT])
+
+    def measure(self, cell):
+        runs = {way: [] for way in WAYS}
+        with nodes.Nodes(self.data, NODES, mpi=self.options.mpi,
+                         pfs_options=measuring.PFS_OPTIONS, pfs=self.pfs) as cluster:
+            for _ in range(self.options.repetitions):
+                for way, words in WAYS.items():
+                    runs[way].append(self.one_run(cluster, [*CELLS[cell], *words]))
+        seconds = {way: statistics.median(run["seconds"] for run in runs[way]) for way in WAYS}
+        old, new = (seconds[way] for way in WAYS)
+        return {"options": " ".join(CELLS[cell]), "nodes": NODES, "ranks_per_node": RANKS,
+                "batch": BATCH, "records": COUNT, "servers": " ".join(measuring.PFS_OPTIONS),
+                "times_faster": old / new, "runs": runs}
+
+    def one_run(self, cluster, words):
+        output = os.path.join(self.data, "node_reads.json")
+        cluster.drop_caches()
+        cluster.reset()
+        begun = time.monotonic()
+        done = cluster.run([self.command, "bench", "load", "{mount}/cifar10-large", "--batch", BATCH,
+                            "--epochs", "1", "--repetitions", "1", "--cold", *words, "--json", output],
+                           ranks_per_node=RANKS, timeout=self.options.timeout)
+        measuring.check(done)
+        wall = time.monotonic() - begun
+        with open(output, encoding="utf-8") as file:
+            figures = json.load(file)
+        os.remove(output)
+        return {"wall_seconds": wall, **self.of_load(figures), **self.of_servers(cluster.stats())}
+
+    def of_load(self, figures):
+        (cell,) = figures["summary"]
+        one = {name: cell[name]["median"] for name in
+               ("seconds", "first_seconds", "requests", "read_amplification")}
+        return {**one, "explain": cell["explain"]}
+
+    def of_servers(self, counted):
+        clients = counted["clients"]
+        return {"server_bytes": sum(client["bytes"] for client in clients),
+                "server_requests": sum(client["requests"] for client in clients),
+                "server_seeks": sum(client["seeks"] for client in clients)}
+
+    def table(self):
+        rows = []
+        for cell in self.results:
+            for way in WAYS:
+                runs = cell["runs"][way]
+                spread = {name: measuring.spread_of([run[name] for run in runs]) for name in
+                          ("seconds", "server_bytes", "server_seeks")}
+                rows.append((cell["cell"], way, measuring.spread_text(spread["seconds"], 1, " s"),
+                             f"{spread['server_bytes']['median'] / 1e6:,.0f} MB",
+                             f"{spread['server_seeks']['median']:,.0f}",
+                             f"{cell['times_faster']:.2f}" if way == "roots" else ""))
+        head = ("order", "who reads", "an epoch", "from the servers", "seeks", "times faster")
+        return measuring.markdown(head, rows)
+
+
+def main():
+    nodes.end_by_exception()
+    parser = measuring.parser(__doc__, "node-reads", timeout=600)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--only", nargs="+", default=list(CELLS), choices=list(CELLS))
+    bench = NodeReads(parser.parse_args())
+    bench.pack()
+    bench.run(bench.options.only)
+    print(bench.table())
+    return 1 if bench.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
