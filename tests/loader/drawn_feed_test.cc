@@ -9,6 +9,9 @@
 
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
+#include "format/registry.hpp"
+#include "loader/node_list.hpp"
+#include "read/stage_filler.hpp"
 #include "tests/loader/random_loading.hpp"
 #include "tests/support/error_from.hpp"
 #include "tests/support/scale.hpp"
@@ -142,6 +145,65 @@ TEST(DrawnFeed, BatchesOfManySmallBuffersAreWhole) {
         options.roots = roots;
         expect_right_samples(data, 2, 0, options);
       }
+    }
+  }
+}
+
+/// Bytes that all ranks of one node have asked for in an epoch.
+std::uint64_t bytes_asked_for(const DrawData& data, int ranks, const LoaderOptions& options) {
+  std::atomic<std::uint64_t> bytes = 0;
+  run_ranks(ranks, 0, [&](const auto& comm) {
+    Loader loader = Loader::open(comm, data.path(), options);
+    while (loader.next()) {
+    }
+    bytes += loader.statistics().bytes_requested;
+  });
+  return bytes;
+}
+
+std::uint64_t bytes_of(const DataSet& set, const std::vector<IdRun>& ids) {
+  std::uint64_t bytes = 0;
+  const auto plan = set.plan_runs(ids);
+  for (const FileExtent& extent : plan->extents()) bytes += extent.length;
+  return bytes;
+}
+
+/// Pages that the windows of `options` need on one node, each once a window.
+std::uint64_t bytes_of_windows(const DataSet& set, const OrderOptions& order) {
+  NodeShare share{.ranks = {}, .own = 0, .root = 0, .roots = 1};
+  for (int rank = 0; rank < order.ranks; ++rank) share.ranks.push_back(rank);
+  NodeList list(order, RunEpochs(order, {.start = {}, .epochs = 1}), DrawWindows(order, false),
+                share);
+  std::uint64_t bytes = 0;
+  for (std::uint64_t window = 0; list.iterations(window) > 0; ++window) {
+    bytes += bytes_of(set, PlannedSamples(list.runs({.window = window})).ids());
+  }
+  return bytes;
+}
+
+TEST(DrawnFeed, APageThatRanksOfANodeShareIsReadOnceInAWindow) {
+  TemporaryFolder folder;
+  const DrawData data(folder.file("data"), LmdbBuilder().in_order(4000).values(300));
+  LoaderOptions options(OrderOptions{.batch = 80}, RunOptions{.epochs = 1});
+  options.engine = ReadEngine::pread;
+  options.gap_bytes = 0;
+  constexpr int kRanks = 8;
+  // To find out where samples are: all leaves, and the pages above them.
+  const auto set = open_data_set(data.path(), {});
+  const std::uint64_t scan = bytes_of(*set, {{0, data.entries()}}) + 9 * 4096;
+  for (const OrderName order : {OrderName::shuffled, OrderName::grouped}) {
+    options.order = order;
+    options.group = 50;
+    options.roots = 1;
+    const std::uint64_t needed = bytes_of_windows(*set, data.order(options, kRanks));
+    const std::uint64_t by_one = bytes_asked_for(data, kRanks, options) - scan;
+    EXPECT_LE(by_one, needed + needed / 20) << to_string(order);
+    options.roots = kEveryRank;
+    const std::uint64_t by_each = bytes_asked_for(data, kRanks, options) - scan;
+    EXPECT_GT(by_each, by_one) << to_string(order);
+    // Leaves of samples in random places are kept, by whoever reads.
+    if (order == OrderName::shuffled) {
+      EXPECT_GT(by_each, by_one * kRanks / 2);
     }
   }
 }
