@@ -362,8 +362,8 @@ def parse_arguments():
     return parser.parse_args()
 
 
-_PFS_VALUES = ("servers", "stripe", "bandwidth", "latency", "seek-penalty", "read-ahead-kb",
-               "attr-timeout", "fail-at", "stall-at")
+_PFS_VALUES = ("servers", "stripe", "bandwidth", "latency", "seek-penalty", "server-read-ahead",
+               "server-streams", "read-ahead-kb", "attr-timeout", "fail-at", "stall-at")
 _PFS_FLAGS = ("direct-io", "short-reads", "force")
 
 
