@@ -2,17 +2,18 @@
 """Measures whether it pays that only some roots read at once (staggering), and when.
 
   bench/run_turns.py --build build/release                 all cells of two regimes
-  bench/run_turns.py --regime streams-2 --baselines-once   one, and what takes no turns only once
+  bench/run_turns.py --regime streams-4 --baselines-once   one, and what takes no turns only once
   bench/run_turns.py --quick                               a few cells, two minutes
 
 16 nodes with one root each on the modelled parallel file system (docs/pfs.md): 4 servers of
 40 MB/s, 100,000 records of 3 KB, batches of 640, C = 8, 20 windows a run. The stage is so small
 that every window is read for itself and is a turn, as in the papers; "auto, large stage" is what
-happens without that: 15 windows are read together, so a run has two turns. Regimes are servers:
+happens without that: 15 windows are read together, so a run has two turns. `auto` and
+`lmm-dio-prov-coal-stag` measure how many roots read at once. Regimes are servers:
 
   plain       they seek, and read nothing ahead
   streams-16  they read 1 MiB ahead, and keep it for 16 streams, which is as many as there are roots
-  streams-2   they keep it for 2
+  streams-4   they keep it for 4; in streams-2, for 2
 
 Each cell is one start of `forebay bench read`, cold, with counts of the servers of its own; the
 cells of a repetition come in an order drawn from its number. Plain readers of 8 MiB read the first
@@ -39,7 +40,7 @@ BLOCK = 1 << 20  # of which the servers' limit is told: a seek for each
 ROOTS_AT_ONCE = (1, 2, 4, 8, 16)
 
 READING_AHEAD = ("--server-read-ahead", "1MiB", "--server-streams")
-REGIMES = {"plain": (), "streams-16": (*READING_AHEAD, "16"), "streams-2": (*READING_AHEAD, "2")}
+REGIMES = {"plain": (), **{f"streams-{n}": (*READING_AHEAD, str(n)) for n in (16, 4, 2)}}
 CLIENT_READ_AHEAD_KB = (128, 1024)
 
 BASELINES = ("lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov")
@@ -51,11 +52,10 @@ VARIANTS = {
     **{name: (name, SMALL_STAGE)
        for name in (*BASELINES, "lmm-dio-prov-coal", "lmm-dio-prov-coal-stag", "auto")},
     **{f"auto, {n} at once": (f"auto+stagger={n}", SMALL_STAGE) for n in ROOTS_AT_ONCE},
-    "auto, measured": ("auto+stagger=measure", SMALL_STAGE),
     "auto, large stage": ("auto", ()),
     PLAIN: ("auto", SMALL_STAGE),
 }
-QUICK = ("auto, 2 at once", "auto, 16 at once", "auto, measured", PLAIN)
+QUICK = ("auto, 2 at once", "auto, 16 at once", "auto", PLAIN)
 
 LEFT_OUT = (
     "computing and training: ranks only wait for samples",
@@ -108,7 +108,7 @@ def cells(options):
 
 def parse_arguments():
     parser = measuring.parser(__doc__, "turns", timeout=600)
-    parser.add_argument("--regime", nargs="+", choices=REGIMES, default=["plain", "streams-2"])
+    parser.add_argument("--regime", nargs="+", choices=REGIMES, default=["plain", "streams-4"])
     parser.add_argument("--read-ahead-kb", nargs="+", type=int, default=CLIENT_READ_AHEAD_KB,
                         help="of a client (default: 128 1024)")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS),

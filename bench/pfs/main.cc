@@ -103,7 +103,7 @@ void add_model_options(CLI::App& app, Settings& settings) {
       [](const std::string& text) { return parse_bytes(text, "server-read-ahead"); },
       "bytes that a server reads beyond what it was asked for (0: none)");
   app.add_option("--server-streams", model.streams,
-                 "of which a server keeps what it has read ahead; more clients lose it (2)");
+                 "readers whose read-ahead a server keeps; with more it is lost unused (2)");
   app.add_flag("--force", settings.force, "allow what the file system cannot keep honestly");
 }
 
