@@ -101,18 +101,19 @@ class Measuring:
 
     def json_of(self, cell, name, words, environment=None):
         """What the command `words(data set, output)` has written into its output, and what the
-        modelled file system has counted, where the cell is of that storage. The data set is `name`
-        in the folder of data sets."""
+        modelled file system has counted, where the cell is of that storage; its `pfs_options`, where
+        it has such, go beside those of all. The data set is `name` in the folder of data sets."""
         with tempfile.TemporaryDirectory(prefix="forebay-bench-") as folder:
             output = os.path.join(folder, "result.json")
             counted = {}
             if cell.storage == PFS:
+                options = (*PFS_OPTIONS, *getattr(cell, "pfs_options", ()))
                 with nodes.Nodes(self.data, cell.nodes, mpi=self.options.mpi,
-                                 pfs_options=PFS_OPTIONS, pfs=self.pfs) as cluster:
+                                 pfs_options=options, pfs=self.pfs) as cluster:
                     check(cluster.run(words(f"{{mount}}/{name}", output),
                                       ranks_per_node=cell.ranks_per_node,
                                       timeout=self.options.timeout))
-                    counted = {"options": " ".join(PFS_OPTIONS), **cluster.stats()}
+                    counted = {"options": " ".join(options), **cluster.stats()}
             else:
                 self.launch(cell.nodes * cell.ranks_per_node,
                             words(os.path.join(self.data, name), output), environment)

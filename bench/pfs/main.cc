@@ -98,6 +98,12 @@ void add_model_options(CLI::App& app, Settings& settings) {
              "of every request; overlaps between requests (1ms)");
   add_parsed(app, "--seek-penalty", model.seek_penalty, duration("seek-penalty"),
              "occupies a server whose next request is not adjacent to its last (2ms)");
+  add_parsed(
+      app, "--server-read-ahead", model.read_ahead,
+      [](const std::string& text) { return parse_bytes(text, "server-read-ahead"); },
+      "bytes that a server reads beyond what it was asked for (0: none)");
+  app.add_option("--server-streams", model.streams,
+                 "readers whose read-ahead a server keeps; with more it is lost unused (2)");
   app.add_flag("--force", settings.force, "allow what the file system cannot keep honestly");
 }
 
@@ -243,6 +249,8 @@ class FileSystem : private NonCopyable {
         {"stripe", settings_.model.stripe},
         {"bandwidth", settings_.model.bandwidth},
         {"latency_seconds", std::chrono::duration<double>(settings_.model.latency).count()},
+        {"server_read_ahead", settings_.model.read_ahead},
+        {"server_streams", settings_.model.streams},
         {"seek_penalty_seconds",
          std::chrono::duration<double>(settings_.model.seek_penalty).count()}};
     return json;

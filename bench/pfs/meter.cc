@@ -23,6 +23,8 @@ nlohmann::json to_json(const Tally& tally) {
   return {{"requests", tally.requests},
           {"bytes", tally.bytes},
           {"seeks", tally.seeks},
+          {"ahead_bytes", tally.ahead_bytes},
+          {"memory_bytes", tally.memory_bytes},
           {"busy_seconds", tally.busy_seconds},
           {"queued_seconds", tally.queued_seconds},
           {"sizes", sizes}};
@@ -32,6 +34,8 @@ void add(Tally& total, const Tally& more) {
   total.requests += more.requests;
   total.bytes += more.bytes;
   total.seeks += more.seeks;
+  total.ahead_bytes += more.ahead_bytes;
+  total.memory_bytes += more.memory_bytes;
   total.busy_seconds += more.busy_seconds;
   total.queued_seconds += more.queued_seconds;
   total.count_size(more.bytes);

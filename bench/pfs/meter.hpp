@@ -8,8 +8,8 @@
 //                    with what is measured, and the run is void
 //   late_seconds {mean, max}
 //                    how much after their modelled time answers left; the model's own error
-//   servers []       requests, bytes, seeks, busy_seconds, queued_seconds, sizes {"4096": n, ...}:
-//                    n requests of 4096 to 8191 bytes
+//   servers []       requests, bytes, seeks, ahead_bytes, memory_bytes, busy_seconds,
+//                    queued_seconds, sizes {"4096": n, ...}: n requests of 4096 to 8191 bytes
 //   clients []       the same by mount, as its reads caused it (a read may occupy several servers;
 //                    requests, bytes and sizes are the reads'), with `mount`, `metadata` (lookups,
 //                    attributes, opens: free of charge in the model) and `failed` (reads)

@@ -89,6 +89,8 @@ namespace {
 constexpr std::uint64_t kMostServers = 1024;
 constexpr std::uint64_t kLeastStripe = 4096;
 constexpr std::uint64_t kMostStripe = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostReadAhead = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostStreams = 1024;
 constexpr std::uint64_t kMostBandwidth = 200'000'000;
 constexpr std::chrono::milliseconds kLeastLatency{1};
 
@@ -132,6 +134,12 @@ void check(const ModelOptions& options, bool beyond_limits) {
   if (options.bandwidth < 1 || options.bandwidth > UINT64_MAX / kMostServers) {
     refuse("the bandwidth is out of range", "give --bandwidth in bytes a second, such as 50MB");
   }
+  if (options.read_ahead > kMostReadAhead) {
+    refuse("the read-ahead of servers is out of range", "give --server-read-ahead up to 1GiB");
+  }
+  if (options.streams < 1 || options.streams > kMostStreams) {
+    refuse("the number of streams is out of range", "give --server-streams from 1 to 1024");
+  }
   if (!beyond_limits) check_limits(options);
 }
 
@@ -170,28 +178,76 @@ Answer Model::submit(const Read& read, std::int64_t now_ns) {
   return answer;
 }
 
+// How many of the piece's first bytes are in memory. When not all are, its stream is taken out:
+// the disk read that follows takes its place.
+std::uint64_t Model::take_from_memory(Server& server, std::uint64_t file,
+                                      const Piece& piece) const {
+  // A stream that the request starts in goes before one that it starts behind.
+  const auto reach = [&](const Stream& stream) {
+    const bool has_it =
+        stream.file == file && stream.begin <= piece.offset && piece.offset <= stream.end;
+    return has_it ? stream.end : 0;
+  };
+  const auto found = std::ranges::max_element(server.streams, {}, reach);
+  if (found == server.streams.end() || reach(*found) == 0) return 0;
+  const std::uint64_t held = std::min(piece.length, found->end - piece.offset);
+  std::rotate(found, found + 1, server.streams.end());  // used last
+  if (held < piece.length) server.streams.pop_back();   // its next disk read replaces it
+  return held;
+}
+
+// Up to `read_ahead` bytes from `end` on, as far as none of them is in memory.
+std::uint64_t Model::ahead_of(const Server& server, std::uint64_t file, std::uint64_t end) const {
+  std::uint64_t ahead = options_.read_ahead;
+  for (const Stream& stream : server.streams) {
+    if (stream.file != file || stream.end <= end) continue;
+    ahead = std::min(ahead, stream.begin > end ? stream.begin - end : 0);
+  }
+  return ahead;
+}
+
+Model::DiskWork Model::disk_work(Server& server, std::uint64_t file, const Piece& piece) const {
+  const std::uint64_t held = take_from_memory(server, file, piece);
+  if (held == piece.length) return {};
+  const std::uint64_t begin = piece.offset + held;
+  const DiskWork work{.seek = server.last_file != file || server.last_end != begin,
+                      .bytes = piece.length - held,
+                      .ahead = ahead_of(server, file, piece.offset + piece.length)};
+  server.last_file = file;
+  server.last_end = begin + work.bytes + work.ahead;
+  if (options_.read_ahead == 0) return work;
+  server.streams.push_back({file, begin, server.last_end});
+  if (server.streams.size() > options_.streams) server.streams.erase(server.streams.begin());
+  return work;
+}
+
+std::chrono::nanoseconds Model::transfer(std::uint64_t bytes) const {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(
+      static_cast<double>(bytes) * 1e9 / static_cast<double>(options_.bandwidth)));
+}
+
 std::int64_t Model::serve(const Read& read, const Piece& piece, std::int64_t now_ns, Tally& sum) {
   Server& server = servers_[piece.server];
-  const bool seek = server.last_file != read.file || server.last_end != piece.offset;
+  const DiskWork work = disk_work(server, read.file, piece);
   const std::int64_t begin = std::max(now_ns, server.free_ns);
-  auto service = std::chrono::nanoseconds(static_cast<std::int64_t>(
-      static_cast<double>(piece.length) * 1e9 / static_cast<double>(options_.bandwidth)));
-  if (seek) service += options_.seek_penalty;
+  auto service = transfer(work.bytes);
+  if (work.seek) service += options_.seek_penalty;
   if (read.stall && server_of(options_, read.file, read.stall->offset) == piece.server) {
     service += read.stall->duration;
   }
-  server.free_ns = begin + service.count();
-  server.last_file = read.file;
-  server.last_end = piece.offset + piece.length;
+  const auto busy = service + transfer(work.ahead);
+  server.free_ns = begin + busy.count();
   ++server.tally.requests;
   server.tally.bytes += piece.length;
   server.tally.count_size(piece.length);
   for (Tally* tally : {&server.tally, &sum}) {
-    tally->seeks += seek ? 1 : 0;
-    tally->busy_seconds += seconds(service.count());
+    tally->seeks += work.seek ? 1 : 0;
+    tally->ahead_bytes += work.ahead;
+    tally->memory_bytes += piece.length - work.bytes;
+    tally->busy_seconds += seconds(busy.count());
     tally->queued_seconds += seconds(begin - now_ns);
   }
-  return server.free_ns + options_.latency.count();
+  return begin + service.count() + options_.latency.count();
 }
 
 std::vector<Tally> Model::tallies() const {
@@ -206,6 +262,7 @@ void Model::reset() {
   for (Server& server : servers_) {
     server.tally = {};
     server.last_end = UINT64_MAX;
+    server.streams.clear();
   }
 }
 

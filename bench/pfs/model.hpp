@@ -19,6 +19,24 @@
 // Latency thus overlaps between requests, as a network's does, and everything else does not. The
 // read is answered when its last request is.
 //
+// A server may read ahead, which makes it slower the more clients it has (off unless asked for):
+//
+//   bytes in its memory     cost nothing
+//   others                  come from disk as above, and the next `read_ahead` bytes of the object
+//                           after them, up to what is in memory: the request is answered before
+//                           these, the server is busy until they are there too
+//   memory                  holds the last disk read of each of the `streams` used last. A request
+//                           belongs to the stream that it starts in, or directly behind; any other
+//                           one starts a stream
+//
+// In order, or with few readers, every byte comes from disk once, in long reads. With more streams
+// than the memory holds, what was read ahead is thrown out before somebody asks for it: each
+// request costs a seek and `read_ahead` bytes for nothing. Storage knows positions and no clients;
+// clients whose parts adjoin are one stream when they come in order, and several when not. That is
+// what the papers say of their servers (I/O randomization "cannot benefit from ... data prefetching
+// and caching", dissertation 5.1.3), and why Lustre's advice for storage arrays is to switch their
+// read-ahead off; docs/pfs.md has the sources.
+//
 // Times are nanoseconds of one steady clock, bytes are bytes. Nothing here waits or reads a file.
 #pragma once
 
@@ -92,6 +110,8 @@ struct ModelOptions {
   std::uint64_t bandwidth = 50'000'000;           ///< bytes a second, of each server
   std::chrono::nanoseconds latency = std::chrono::milliseconds(1);       ///< of each request
   std::chrono::nanoseconds seek_penalty = std::chrono::milliseconds(2);  ///< occupies the server
+  std::uint64_t read_ahead = 0;  ///< bytes that a server reads beyond what it was asked for
+  std::uint64_t streams = 2;     ///< of which a server that reads ahead keeps the last disk read
 };
 
 /// Throws usage for values without meaning, and, unless `beyond_limits`, for values that a user
@@ -111,9 +131,12 @@ struct Piece {
 struct Tally {
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t seeks = 0;    ///< requests that did not start where the server's last one ended
-  double busy_seconds = 0;    ///< seeking, transferring, stalling
-  double queued_seconds = 0;  ///< between arrival and begin
+  std::uint64_t seeks = 0;  ///< disk reads that did not start where the server's last one ended
+  /// Read ahead, and requested bytes that were in memory. Ahead without the latter was for nothing.
+  std::uint64_t ahead_bytes = 0;
+  std::uint64_t memory_bytes = 0;
+  double busy_seconds = 0;                ///< seeking, transferring, reading ahead, stalling
+  double queued_seconds = 0;              ///< between arrival and begin
   std::array<std::uint64_t, 48> sizes{};  ///< [i]: requests of 2^i to 2^(i+1) - 1 bytes
 
   void count_size(std::uint64_t bytes);
@@ -147,17 +170,36 @@ class Model {
 
   std::vector<Tally> tallies() const;
   /// Counts start again, and the servers forget where their last request ended, so that the next
-  /// one is a seek. Queues stay.
+  /// one is a seek, and what they have read ahead. Queues stay.
   void reset();
 
  private:
+  /// A disk read that is still in memory: [begin, end) of the file's object.
+  struct Stream {
+    std::uint64_t file;
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
   struct Server {
     std::int64_t free_ns = 0;
     std::uint64_t last_file = 0;
     std::uint64_t last_end = UINT64_MAX;
+    std::vector<Stream> streams;  ///< used last comes last
     Tally tally;
   };
 
+  /// What a request makes the server's disk do.
+  struct DiskWork {
+    bool seek = false;
+    std::uint64_t bytes = 0;  ///< that were asked for
+    std::uint64_t ahead = 0;
+  };
+
+  std::uint64_t ahead_of(const Server& server, std::uint64_t file, std::uint64_t end) const;
+  DiskWork disk_work(Server& server, std::uint64_t file, const Piece& piece) const;
+  std::uint64_t take_from_memory(Server& server, std::uint64_t file, const Piece& piece) const;
+  std::chrono::nanoseconds transfer(std::uint64_t bytes) const;
   std::int64_t serve(const Read& read, const Piece& piece, std::int64_t now_ns, Tally& sum);
 
   ModelOptions options_;

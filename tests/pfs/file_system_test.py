@@ -163,6 +163,22 @@ class Counts(Mounted):
         self.assertEqual([client["seeks"] for client in stats["clients"]], [16, 16])
         self.assertEqual([client["requests"] for client in stats["clients"]], [16, 16])
 
+    def test_servers_lose_what_they_read_ahead_for_more_nodes_than_they_keep_streams(self):
+        for nodes_in_turns, hits in ((2, 24), (3, 0)):
+            with self.subTest(nodes=nodes_in_turns):
+                files = self.mount("--servers", "1", "--server-read-ahead", "192KiB",
+                                   "--server-streams", "2", count=nodes_in_turns)
+                readers = [self.open_direct(file) for file in files]
+                for step in range(16):
+                    for number, reader in enumerate(readers):
+                        self.read_direct(reader, number * 2 * _MIB + step * 65536, 65536)
+                server, = self.stats()["servers"]
+                self.assertEqual(server["memory_bytes"], hits * 65536)
+                self.assertEqual(server["seeks"], nodes_in_turns * 16 - hits)
+                self.stop()
+                for point in self.points:
+                    os.rmdir(point)
+
     def test_every_mount_has_its_own_cache(self):
         files = self.mount(count=2)
         for number, file in enumerate(files):

@@ -25,6 +25,27 @@ ModelOptions slow(std::uint64_t servers) {
           .seek_penalty = milliseconds(2)};
 }
 
+/// Servers that read 8000 bytes ahead for `streams` readers.
+ModelOptions reading_ahead(std::uint64_t streams) {
+  ModelOptions options = slow(1);
+  options.stripe = std::uint64_t{1} << 20;
+  options.read_ahead = 8000;
+  options.streams = streams;
+  return options;
+}
+
+/// Readers of neighbouring parts take turns with requests of 1000 bytes. Returns when all is there.
+std::int64_t read_in_turns(Model& model, unsigned readers) {
+  std::int64_t end = 0;
+  for (unsigned i = 0; i < 36; ++i) {
+    for (unsigned reader = 0; reader < readers; ++reader) {
+      const std::uint64_t offset = reader * 50'000U + i * 1000U;
+      end = std::max(end, model.submit({.file = 0, .offset = offset, .length = 1000}, 0).time_ns);
+    }
+  }
+  return end;
+}
+
 double total_seeks(const Model& model) {
   double seeks = 0;
   for (const Tally& tally : model.tallies()) seeks += static_cast<double>(tally.seeks);
@@ -154,6 +175,78 @@ TEST(PfsModel, SaturatedServersDeliverTheirBandwidth) {
   EXPECT_NEAR(static_cast<double>(end) * 1e-9, 2.0, 0.05);
 }
 
+TEST(PfsModel, AnAnswerDoesNotWaitForWhatIsReadAheadAndTheNextRequestDoes) {
+  Model model(reading_ahead(1));
+  const Answer first = model.submit({.file = 0, .offset = 0, .length = 1000}, 0);
+  EXPECT_EQ(first.time_ns, (2 + 1 + 1) * kMs);
+  EXPECT_EQ(first.servers.ahead_bytes, 8000);
+  EXPECT_DOUBLE_EQ(first.servers.busy_seconds, 0.011);
+  const Answer second = model.submit({.file = 0, .offset = 1000, .length = 8000}, 5 * kMs);
+  EXPECT_EQ(second.time_ns, (2 + 1 + 8 + 1) * kMs);
+  EXPECT_EQ(second.servers.memory_bytes, 8000);
+  EXPECT_EQ(second.servers.seeks, 0);
+  EXPECT_DOUBLE_EQ(second.servers.busy_seconds, 0);
+}
+
+TEST(PfsModel, ARequestThatIsPartlyInMemoryReadsOnWithoutASeek) {
+  Model model(reading_ahead(1));
+  model.submit({.file = 0, .offset = 0, .length = 1000}, 0);
+  const Answer answer = model.submit({.file = 0, .offset = 8000, .length = 3000}, 0);
+  EXPECT_EQ(answer.servers.memory_bytes, 1000);
+  EXPECT_EQ(answer.servers.seeks, 0);
+  EXPECT_EQ(answer.time_ns, (2 + 1 + 8 + 2 + 1) * kMs);
+}
+
+TEST(PfsModel, AsManyReadersAsStreamsReadEveryByteOnceAndMoreReadAheadForNothing) {
+  Model enough(reading_ahead(3));
+  Model too_few(reading_ahead(2));
+  const std::int64_t good = read_in_turns(enough, 3);
+  const std::int64_t bad = read_in_turns(too_few, 3);
+  // A disk read serves nine requests: 4 rounds of 3 readers, a seek and 9000 bytes each.
+  EXPECT_EQ(total_seeks(enough), 12);
+  EXPECT_LE(good, (12 * (2 + 9) + 1) * kMs);
+  // Three streams take turns in a memory of two: nothing is ever found there.
+  EXPECT_EQ(total_seeks(too_few), 108);
+  EXPECT_EQ(too_few.tallies().front().memory_bytes, 0);
+  EXPECT_EQ(bad, (108 * (2 + 9) - 8 + 1) * kMs);
+}
+
+TEST(PfsModel, ReadersThatComeInOrderAreOneStream) {
+  Model model(reading_ahead(1));
+  for (unsigned reader = 0; reader < 16; ++reader) {
+    model.submit({.file = 0, .offset = reader * 4500U, .length = 4500}, 0);
+  }
+  EXPECT_EQ(total_seeks(model), 1);
+  EXPECT_LE(model.tallies().front().ahead_bytes, 16 * 4500U);
+}
+
+TEST(PfsModel, WhatIsInMemoryIsNotReadAheadAgain) {
+  Model model(reading_ahead(2));
+  model.submit({.file = 0, .offset = 5000, .length = 1000}, 0);
+  const Answer before = model.submit({.file = 0, .offset = 1000, .length = 1000}, 0);
+  EXPECT_EQ(before.servers.ahead_bytes, 3000);
+  const Answer on = model.submit({.file = 0, .offset = 2000, .length = 3000}, 0);
+  EXPECT_EQ(on.servers.memory_bytes, 3000);
+  const Answer further = model.submit({.file = 0, .offset = 5000, .length = 9000}, 0);
+  EXPECT_EQ(further.servers.memory_bytes, 9000);
+}
+
+TEST(PfsModel, FilesAreDifferentStreams) {
+  Model model(reading_ahead(2));
+  model.submit({.file = 0, .offset = 0, .length = 1000}, 0);
+  const Answer other = model.submit({.file = 1, .offset = 1000, .length = 1000}, 0);
+  EXPECT_EQ(other.servers.memory_bytes, 0);
+  const Answer same = model.submit({.file = 0, .offset = 1000, .length = 1000}, 0);
+  EXPECT_EQ(same.servers.memory_bytes, 1000);
+}
+
+TEST(PfsModel, ResetForgetsWhatWasReadAhead) {
+  Model model(reading_ahead(1));
+  model.submit({.file = 0, .offset = 0, .length = 1000}, 0);
+  model.reset();
+  EXPECT_EQ(model.submit({.file = 0, .offset = 1000, .length = 1000}, 0).servers.memory_bytes, 0);
+}
+
 TEST(PfsModel, ResetCountsAnewAndForgetsWhereServersStood) {
   Model model(slow(1));
   model.submit({.file = 0, .offset = 0, .length = 1000}, 0);
@@ -183,6 +276,10 @@ TEST(PfsModel, RefusesWhatCannotBeKeptUnlessForced) {
   EXPECT_TRUE(refuses({.stripe = 4095}, true));
   EXPECT_TRUE(refuses({.bandwidth = 0}, true));
   EXPECT_TRUE(refuses({.servers = 1024, .bandwidth = UINT64_MAX}, true));
+  EXPECT_FALSE(refuses({.read_ahead = 1U << 20}, false));
+  EXPECT_TRUE(refuses({.read_ahead = (1U << 30) + 1}, true));
+  EXPECT_TRUE(refuses({.read_ahead = 1U << 20, .streams = 0}, true));
+  EXPECT_TRUE(refuses({.streams = 1025}, true));
 }
 
 }  // namespace
