@@ -191,16 +191,10 @@ void start_progress(Team& team, const LoaderOptions& options, const ReadSetup& s
   });
 }
 
-std::size_t roots_of(const std::vector<RankGroup>& groups) {
-  std::size_t roots = 0;
-  for (const RankGroup& group : groups) roots += group.roots.size();
-  return roots;
-}
-
 /// Whether a root's windows, or what it reads of one, do not follow each other in the file. On a
 /// shared file system what is read ahead behind them is read for nothing by its servers.
 bool lie_apart(const Team& team, const LoaderOptions& options) {
-  const bool in_a_row = options.order == OrderName::strided && roots_of(team.groups) == 1;
+  const bool in_a_row = options.order == OrderName::strided && team.all_roots() == 1;
   return options.hold == Hold::storage && !in_a_row;
 }
 
@@ -451,6 +445,12 @@ const RankGroup& Team::own_group() const {
   return *std::ranges::find_if(groups, [this](const RankGroup& one) {
     return std::ranges::find(one.ranks, order_rank) != one.ranks.end();
   });
+}
+
+std::size_t Team::all_roots() const {
+  std::size_t roots = 0;
+  for (const RankGroup& group : groups) roots += group.roots.size();
+  return roots;
 }
 
 std::uint64_t Opened::bytes_beside_arrays() const {

@@ -7,6 +7,7 @@
 #include "comm/posix_shared_memory.hpp"
 #include "comm/values.hpp"
 #include "loader/feed.hpp"
+#include "read/stagger.hpp"
 #include "read/windows_together.hpp"
 
 namespace forebay {
@@ -47,12 +48,28 @@ std::uint64_t room_of_stage(const Opened& opened) {
   return opened.has_posix_stage() ? std::min(stage, free_shared_memory()) : stage;
 }
 
+std::uint64_t end_of_run(const Opened& opened, const StridedOrder& order) {
+  const std::uint64_t iterations = opened.options.iterations;
+  return iterations > 0 ? iterations : order.iterations();
+}
+
+/// Windows of the run.
+std::uint64_t windows_of(const Opened& opened, const StridedOrder& order) {
+  return (end_of_run(opened, order) - opened.options.first_iteration) / order.coalesce();
+}
+
+bool takes_turns(const Opened& opened) {
+  return opened.team.all_roots() > 1 && opened.source.setup.stagger != kNoStagger;
+}
+
 /// How many windows of `order` are read together. `stage_bytes`: of the node with the least room,
 /// so that all roots read in as many steps.
 std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
                           std::uint64_t stage_bytes) {
   if (!opened.source.setup.coalesces || opened.source.setup.walks()) return 1;
   const DataFacts& facts = opened.source.facts;
+  const bool turns = takes_turns(opened);
+  const std::uint64_t enough = facts.local ? kEnoughLocalBytes : kEnoughBytes;
   return windows_together(
       {.entries = facts.entries,
        .sample_bytes =
@@ -61,7 +78,8 @@ std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
        .window = order.coalesce() * order.batch(),
        .node_share = RootMap(order, opened.team.groups).largest_share(),
        .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(opened.options.buffers),
-       .enough_bytes = facts.local ? kEnoughLocalBytes : kEnoughBytes});
+       .enough_bytes = turns ? kEnoughInTurnsBytes : enough,
+       .most = turns ? windows_of(opened, order) / kTurnsWorthLooking : UINT64_MAX});
 }
 
 class StridedFeed final : public Feed {
@@ -178,7 +196,7 @@ FeedPlan plan_strided(const Opened& opened) {
   // Only roots know how records are found in the end; rank 0 is one.
   share_value(*team.world, together);
   plan.map = std::make_shared<const RootMap>(order, team.groups, together);
-  plan.end = options.iterations > 0 ? options.iterations : order.iterations();
+  plan.end = end_of_run(opened, order);
   const WindowPlan& window = plan.map->plan_of_rank(team.order_rank);
   plan.stage = {.ranks = team.group->size(),
                 .roots = opened.source.setup.roots,

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kAbout = "staggering";
 
-// Holding roots back has to pay: what is not clearly faster in one turn is noise.
-constexpr double kClearlyFaster = 1.05;
+// Holding roots back has to pay, and one turn is noisy: smaller differences are none.
+constexpr double kClearly = 1.05;
 
 }  // namespace
 
@@ -32,12 +32,12 @@ StaggerTuner::StaggerTuner(int roots, int servers) : best_(roots) {
 void StaggerTuner::add_turn(std::uint64_t bytes, double seconds) {
   if (settled() || !std::exchange(warmed_up_, true)) return;
   const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
-  const bool faster = rate > best_rate_ * kClearlyFaster;
-  if (faster) {
+  const bool slower = rate * kClearly < best_rate_;
+  if (rate > best_rate_ * kClearly) {
     best_rate_ = rate;
     best_ = groups_[trial_];
   }
-  trial_ = faster ? trial_ + 1 : groups_.size();
+  trial_ = slower ? groups_.size() : trial_ + 1;
 }
 
 void StaggerTuner::stop() {

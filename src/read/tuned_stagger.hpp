@@ -21,8 +21,9 @@
 namespace forebay {
 
 /// How many roots should read at once? One turn each: all R, then as many as there are servers (the
-/// square root of R where that is not known, or no fewer); where that is faster, half of it as
-/// well. What is slower ends the search, so it costs little where holding roots back does not pay.
+/// square root of R where that is not known, or no fewer); where that is no slower, half of it as
+/// well: servers that keep few streams may gain nothing before. What is slower ends the search, so
+/// it costs little where holding roots back does not pay.
 /// Pure: the choice depends on the figures alone.
 class StaggerTuner {
  public:

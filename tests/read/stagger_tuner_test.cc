@@ -43,6 +43,13 @@ TEST(StaggerTuner, LooksNoFurtherThanWhatIsSlower) {
   EXPECT_EQ(tuner.group(), 16);
 }
 
+TEST(StaggerTuner, GoesOnWhereTheFirstGuessChangesNothing) {
+  StaggerTuner tuner(16);
+  EXPECT_EQ(tune(tuner, [](int n) { return n == 2 ? 200.0 : 100.0; }),
+            (std::vector<int>{16, 4, 2}));
+  EXPECT_EQ(tuner.group(), 2);
+}
+
 TEST(StaggerTuner, BeginsWithTheNumberOfServers) {
   const auto fewer = [](int n) { return 1000.0 / n; };
   StaggerTuner tuner(100, 24);

@@ -41,6 +41,14 @@ TEST(WindowsTogether, AreOneWhereThatIsLargeOrAllThereIs) {
   EXPECT_EQ(windows_together(one), 1U);
 }
 
+TEST(WindowsTogether, LeaveARunEnoughTurns) {
+  WindowFacts turns = facts();
+  turns.most = 3;
+  EXPECT_EQ(windows_together(turns), 3U);
+  turns.most = 0;
+  EXPECT_EQ(windows_together(turns), 1U) << "a short run";
+}
+
 TEST(WindowsTogether, OfManyNodesAreMore) {
   WindowFacts sixteen = facts();
   sixteen.node_share = 16;
