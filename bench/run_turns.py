@@ -6,9 +6,9 @@
   bench/run_turns.py --quick                               a few cells, two minutes
 
 16 nodes with one root each on the modelled parallel file system (docs/pfs.md): 4 servers of
-40 MB/s, 100,000 records of 3 KB, batches of 640, C = 8, 20 windows a run. The stage is so small
-that every window is read for itself and is a turn, as in the papers; "auto, large stage" is what
-happens without that: 15 windows are read together, so a run has two turns. `auto` and
+40 MB/s, 100,000 records of 3 KB, batches of 640, C = 8, 20 windows a run. With --large they are
+400,000 records, and C is the automatic one, 26: 24 windows of 4 MiB a root, for those strategies
+that have a C. With --weak they are two samples a root and iteration, for all strategies. `auto` and
 `lmm-dio-prov-coal-stag` measure how many roots read at once. Regimes are servers:
 
   plain       they seek, and read nothing ahead
@@ -34,8 +34,23 @@ import measuring
 from measuring import PFS
 from nodes import end_by_exception
 
-DATA, RECORDS, BATCH, COALESCE, ITERATIONS = "cifar-100k", 100_000, 640, 8, 160
 NODES = 16
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is read. `coalesce` is a word of the command line."""
+
+    name: str
+    records: int
+    coalesce: str
+    batch: int
+    iterations: int
+
+
+SMALL = Size("cifar-100k", 100_000, "8", 640, 160)
+LARGE = Size("cifar-400k", 400_000, "auto", 640, 624)
+WEAK = Size("cifar-400k", 400_000, "auto", 32, 400)
 BLOCK = 1 << 20  # of which the servers' limit is told: a seek for each
 ROOTS_AT_ONCE = (1, 2, 4, 8, 16)
 
@@ -45,22 +60,19 @@ CLIENT_READ_AHEAD_KB = (128, 1024)
 
 BASELINES = ("lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov")
 PLAIN = "plain readers"
-SMALL_STAGE = ("--stage-bytes", "128MiB")  # a window is more than a 64th of a buffer: alone
 
-# What the table calls it: (the strategy with its knobs, more words).
+# What the table calls it: the strategy with its knobs.
 VARIANTS = {
-    **{name: (name, SMALL_STAGE)
-       for name in (*BASELINES, "lmm-dio-prov-coal", "lmm-dio-prov-coal-stag", "auto")},
-    **{f"auto, {n} at once": (f"auto+stagger={n}", SMALL_STAGE) for n in ROOTS_AT_ONCE},
-    "auto, large stage": ("auto", ()),
-    PLAIN: ("auto", SMALL_STAGE),
+    **{name: name for name in (*BASELINES, "lmm-dio-prov-coal", "lmm-dio-prov-coal-stag", "auto")},
+    **{f"auto, {n} at once": f"auto+stagger={n}" for n in ROOTS_AT_ONCE},
+    PLAIN: "auto",
 }
 QUICK = ("auto, 2 at once", "auto, 16 at once", "auto", PLAIN)
 
 LEFT_OUT = (
     "computing and training: ranks only wait for samples",
     "more than one rank a node, other numbers of nodes, large records, warm caches",
-    "C other than 8: all strategies have the same order here, also those below "
+    "other C: without --large and --weak all strategies have the same order, also those below "
     "lmm-dio-prov-coal, whose C is 1 otherwise",
     "--stagger-by: turns are taken as the strategy takes them",
     "comparing the data with liblmdb (the tests do)",
@@ -93,6 +105,12 @@ class Cell:
                 f"repetition {self.repetition}, {self.variant}")
 
 
+def wanted(options, variant, repetition):
+    if variant not in BASELINES:
+        return True
+    return not options.large and (repetition == 0 or not options.baselines_once)
+
+
 def cells(options):
     found = []
     for regime in options.regime:
@@ -100,7 +118,7 @@ def cells(options):
             of_repetition = [
                 Cell(regime, kilobytes, variant, repetition)
                 for kilobytes in options.read_ahead_kb for variant in options.only
-                if repetition == 0 or variant not in BASELINES or not options.baselines_once]
+                if wanted(options, variant, repetition)]
             random.Random(repetition).shuffle(of_repetition)
             found += of_repetition
     return found
@@ -116,6 +134,10 @@ def parse_arguments():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--baselines-once", action="store_true",
                         help=f"only one repetition of {', '.join(BASELINES)}")
+    parser.add_argument("--large", action="store_true",
+                        help=f"{LARGE.records:,} records, automatic C, none of the former")
+    parser.add_argument("--weak", action="store_true",
+                        help="two samples a root and iteration, each strategy with its own C")
     parser.add_argument("--quick", action="store_true",
                         help="a few cells, once, at a client read-ahead of 128 KiB")
     parser.add_argument("--dry-run", action="store_true", help="print what would be measured")
@@ -129,27 +151,33 @@ class Turns(measuring.Measuring):
 
     bench = "turns"
 
+    def __init__(self, options):
+        super().__init__(options)
+        self.size = WEAK if options.weak else LARGE if options.large else SMALL
+
     def make_data(self):
-        if os.path.exists(os.path.join(self.data, DATA, "data.mdb")):
+        path = os.path.join(self.data, self.size.name)
+        if os.path.exists(os.path.join(path, "data.mdb")):
             return
         os.makedirs(self.data, exist_ok=True)
-        subprocess.run([self.command, "pack", "-", f"{self.data}/{DATA}", "--from", "synthetic",
-                        "--preset", "cifar10-large", "--count", str(RECORDS)], check=True,
+        subprocess.run([self.command, "pack", "-", path, "--from", "synthetic", "--preset",
+                        "cifar10-large", "--count", str(self.size.records)], check=True,
                        stdout=sys.stderr)
 
     def words(self, cell, dataset, output):
-        strategy, more = VARIANTS[cell.variant]
         plain = cell.variant == PLAIN
-        return [self.command, "bench", "read", dataset, "--strategies", strategy, *more, "--batch",
-                str(BATCH), "--coalesce", str(COALESCE), "--iterations",
-                str(ITERATIONS // 4 if plain else ITERATIONS), "--cold", "--no-verify",
-                "--plain" if plain else "--no-plain", "--repetitions", "1", "--json", output]
+        iterations = self.size.iterations // (4 if plain else 1)
+        return [self.command, "bench", "read", dataset, "--strategies", VARIANTS[cell.variant],
+                "--batch", str(self.size.batch), "--coalesce", self.size.coalesce, "--iterations",
+                str(iterations), "--cold", "--no-verify", "--plain" if plain else "--no-plain",
+                "--repetitions", "1", "--json", output]
 
     def measure(self, cell):
         load = machine.load_average()
-        result, counted = self.json_of(cell, DATA, lambda *places: self.words(cell, *places))
+        result, counted = self.json_of(cell, self.size.name,
+                                       lambda *places: self.words(cell, *places))
         figures = (plain_figures(result) if cell.variant == PLAIN
-                   else run_figures(result, counted))
+                   else run_figures(result, counted, self.size))
         return {"regime": cell.regime, "client_read_ahead_kb": cell.read_ahead_kb,
                 "variant": cell.variant, "repetition": cell.repetition, "load": load,
                 "void": counted["void"], "late_ms": counted["late_seconds"]["mean"] * 1e3,
@@ -158,8 +186,9 @@ class Turns(measuring.Measuring):
     def facts(self):
         regimes = {name: " ".join((*measuring.PFS_OPTIONS, *REGIMES[name]))
                    for name in {one["regime"] for one in self.results}}
-        return {"nodes": NODES, "records": RECORDS, "batch": BATCH, "coalesce": COALESCE,
-                "iterations": ITERATIONS, "regimes": regimes,
+        return {"nodes": NODES, "records": self.size.records, "batch": self.size.batch,
+                "coalesce": self.size.coalesce, "iterations": self.size.iterations,
+                "regimes": regimes,
                 "left_out": [*LEFT_OUT, *self.not_measured()], "summary": summary(self.results)}
 
     def not_measured(self):
@@ -183,9 +212,9 @@ def plain_figures(result):
     return {"file_mb_per_second": result["plain_mb_per_second"]["median"]}
 
 
-def run_figures(result, counted):
+def run_figures(result, counted, size):
     run = next(run for run in result["runs"] if run["kind"] == "strategy")
-    file_bytes = ITERATIONS * BATCH * result["data_set"]["stored_bytes_per_sample"]
+    file_bytes = size.iterations * size.batch * result["data_set"]["stored_bytes_per_sample"]
     return {"seconds": run["seconds"], "file_mb_per_second": file_bytes / run["seconds"] / 1e6,
             **{name: run["all"][name] for name in RUN_FIGURES},
             "turn_seconds": result["summary"][0]["turn_seconds"]["median"],
