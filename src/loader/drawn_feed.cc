@@ -209,7 +209,7 @@ FeedPlan plan_drawn(const Opened& opened) {
   FeedPlan plan{.stage = {.ranks = opened.team.group->size(),
                           .roots = opened.source.setup.roots,
                           .buffers = std::max(options.buffers, drawn.at_once),
-                          .coalesce = 1,
+                          .iterations = 1,
                           .entries = drawn.entries,
                           .data_bytes = opened.buffer_bytes()},
                 .list = drawn.list,

@@ -152,9 +152,9 @@ void Pipeline::require_free_buffers() const {
 
 /// Held batches keep their buffers from being filled, those in the line among them.
 bool Pipeline::has_room(std::uint64_t end) const {
-  const std::uint64_t oldest = held_.from(), coalesce = plan_.stage.coalesce;
+  const std::uint64_t oldest = held_.from(), window = plan_.stage.iterations;
   const auto buffers = static_cast<std::uint64_t>(plan_.stage.buffers);
-  return end <= oldest || (end - 1) / coalesce < oldest / coalesce + buffers;
+  return end <= oldest || (end - 1) / window < oldest / window + buffers;
 }
 
 void Pipeline::release(std::uint64_t iteration) {

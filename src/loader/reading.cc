@@ -165,12 +165,12 @@ void require_room_for_first(const Opened& opened, const FeedPlan& plan, const St
   if (walks) {
     return require_room(path, plan, room,
                         {.samples = largest,
-                         .iterations = plan.stage.coalesce,
+                         .iterations = plan.stage.iterations,
                          .bytes = static_cast<std::uint64_t>(expected),
                          .likely_bytes = expected_bytes(opened.source.facts, largest, false)});
   }
   if (expected * kAbundance < static_cast<double>(std::min(room.in_stage, room.in_memory))) return;
-  const std::uint64_t first = plan.first / plan.stage.coalesce;
+  const std::uint64_t first = plan.first / plan.stage.iterations;
   std::uint64_t planned = 0, seen = 0;
   for (std::uint64_t window = first; window < first + kMostWindows; ++window) {
     const std::uint64_t iterations = plan.list->iterations(window);
@@ -244,7 +244,7 @@ Reading start_reading(const Opened& opened, const FeedPlan& plan,
   std::unique_ptr<Stagger> stagger = agree_on_turns(opened, plan);
   collectively(*team.world, [&] {
     if (team.root < 0) return;
-    const std::uint64_t first_window = plan.first / plan.stage.coalesce;
+    const std::uint64_t first_window = plan.first / plan.stage.iterations;
     reading.how = describe(opened);
     if (team.roots->size() > 1) reading.turns = stagger->describe();
     if (opened.options.explain && team.world->rank() == 0) {

@@ -352,7 +352,7 @@ FeedPlan plan_shared(const Opened& opened) {
   return {.stage = {.ranks = 1,
                     .roots = 1,
                     .buffers = opened.options.buffers,
-                    .coalesce = 1,
+                    .iterations = 1,
                     .entries = shares.memory.window_samples,
                     .data_bytes = shares.memory.stage_bytes},
           .list = shares.list,

@@ -201,7 +201,7 @@ FeedPlan plan_strided(const Opened& opened) {
   plan.stage = {.ranks = team.group->size(),
                 .roots = opened.source.setup.roots,
                 .buffers = options.buffers,
-                .coalesce = window.iterations(),
+                .iterations = window.iterations(),
                 .entries = window.entries(),
                 .data_bytes = opened.buffer_bytes()};
   plan.first = options.first_iteration;

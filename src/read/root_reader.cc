@@ -25,7 +25,7 @@ WindowReader::WindowReader(PieceReader& reader, Stage& stage, int root, ReadFigu
 
 void WindowReader::fill(std::uint64_t window, std::uint64_t iterations,
                         std::uint64_t next_iterations, Interval blocked) {
-  const std::uint64_t begin = window * stage_.shape().coalesce;
+  const std::uint64_t begin = window * stage_.shape().iterations;
   wait_ns_ += blocked.end_ns - blocked.begin_ns;
   std::optional<WindowPart> next;
   if (next_iterations > 0) {

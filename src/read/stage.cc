@@ -60,7 +60,7 @@ Stage::Stage(Communicator& group, const StageShape& shape, SharedMemoryKind kind
     new (base_) Control();
     for (auto& root : roots()) {
       new (&root) RootState();
-      root.published = first_iteration / shape_.coalesce * shape_.coalesce;
+      root.published = first_iteration / shape_.iterations * shape_.iterations;
     }
     for (auto& rank : ranks()) {
       new (&rank) RankState();
@@ -101,7 +101,7 @@ StageEntry* Stage::entries(std::uint64_t window) const {
 bool Stage::free(std::uint64_t window) const {
   const auto buffers = static_cast<std::uint64_t>(shape_.buffers);
   if (window < buffers) return true;
-  const std::uint64_t needed = (window - buffers + 1) * shape_.coalesce;
+  const std::uint64_t needed = (window - buffers + 1) * shape_.iterations;
   return std::ranges::all_of(ranks(), [needed](const RankState& rank) {
     return rank.released.load(std::memory_order_acquire) >= needed;
   });

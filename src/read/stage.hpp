@@ -9,12 +9,12 @@
 //   released[rank]    iterations below it are not looked at any more by `rank`
 //
 // A rank may read iteration t when published > t for all roots. A root may fill window w when
-// released >= (w - K + 1) * C for all ranks. Entries and data are written before `published` is
-// raised (release) and read after it was seen (acquire); nothing else orders them. In its own area
-// of the buffer a root either appends keys and values one by one, each value aligned for vector
-// loads, or takes room for whole pages of the file and points at the records inside them. Where one
-// process alone uses the stage, entries may also point at other memory of it, as a mapping of the
-// file: to them that follows where the buffers end.
+// released >= (w - K + 1) * T for all ranks, T iterations a window. Entries and data are written
+// before `published` is raised (release) and read after it was seen (acquire); nothing else orders
+// them. In its own area of the buffer a root either appends keys and values one by one, each value
+// aligned for vector loads, or takes room for whole pages of the file and points at the records
+// inside them. Where one process alone uses the stage, entries may also point at other memory of
+// it, as a mapping of the file: to them that follows where the buffers end.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct StageShape {
   int ranks = 1;
   int roots = 1;
   int buffers = 2;
-  std::uint64_t coalesce = 1;
+  std::uint64_t iterations = 1;  ///< of a window, as it is read
   std::uint64_t entries = 0;     ///< samples a window
   std::uint64_t data_bytes = 0;  ///< memory for keys and values, all buffers together
 };

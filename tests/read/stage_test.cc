@@ -62,7 +62,7 @@ void run_stage(int ranks, int roots, int buffers, std::uint64_t coalesce) {
     const StageShape shape{.ranks = ranks,
                            .roots = roots,
                            .buffers = buffers,
-                           .coalesce = coalesce,
+                           .iterations = coalesce,
                            .entries = plan.entries(),
                            .data_bytes = std::uint64_t{1} << 20};
     Stage stage(*comm, shape, SharedMemoryKind::posix, 0);
@@ -84,7 +84,7 @@ TEST(Stage, DeliversEverySampleThroughFewBuffers) {
 
 Stage small_stage(std::uint64_t bytes) {
   const StageShape shape{
-      .ranks = 1, .roots = 1, .buffers = 2, .coalesce = 1, .entries = 4, .data_bytes = bytes};
+      .ranks = 1, .roots = 1, .buffers = 2, .iterations = 1, .entries = 4, .data_bytes = bytes};
   return {*self_communicator(), shape, SharedMemoryKind::posix, 0};
 }
 
@@ -105,7 +105,7 @@ TEST(Stage, SaysWhatToDoWhenAWindowDoesNotFit) {
 
 TEST(Stage, RefusesATableThatOutgrowsTheBudget) {
   StageShape shape{
-      .ranks = 1, .roots = 1, .buffers = 8, .coalesce = 1, .entries = 0, .data_bytes = 1 << 20};
+      .ranks = 1, .roots = 1, .buffers = 8, .iterations = 1, .entries = 0, .data_bytes = 1 << 20};
   // 2^56 entries in 8 buffers: the product of bytes wraps to zero.
   for (const std::uint64_t entries : {std::uint64_t{1} << 13, std::uint64_t{1} << 56}) {
     shape.entries = entries;
@@ -163,7 +163,7 @@ TEST(Stage, OfSeveralProcessesPointsAtNothingElse) {
     const StageShape shape{.ranks = 2,
                            .roots = 1,
                            .buffers = 1,
-                           .coalesce = 1,
+                           .iterations = 1,
                            .entries = 1,
                            .data_bytes = std::uint64_t{1} << 16};
     Stage stage(*comm, shape, SharedMemoryKind::posix, 0);

@@ -180,7 +180,7 @@ class ReadingRank {
         .ranks = group->size(),
         .roots = static_cast<int>(groups[static_cast<std::size_t>(mine)].roots.size()),
         .buffers = plan_.buffers,
-        .coalesce = plan_.coalesce,
+        .iterations = plan_.coalesce,
         .entries = map_->plan_of_rank(comm_->rank()).entries(),
         .data_bytes = plan_.stage_bytes};
     stage_ = std::make_shared<Stage>(*group, shape, SharedMemoryKind::posix, 0);
