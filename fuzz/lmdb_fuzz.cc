@@ -59,6 +59,21 @@ void seek(lmdb::Tree& tree, std::span<const std::byte> bytes) {
   }
 }
 
+/// Leaves that are skipped are those between the two places.
+void skip(lmdb::Tree& tree) {
+  constexpr std::uint64_t kSteps[] = {1, 2, 5, 100};
+  lmdb::Cursor cursor = tree.first();
+  for (int i = 0; cursor.valid() && i < 100; ++i) {
+    const lmdb::Cursor before = cursor;
+    const std::uint64_t step = kSteps[i % 4];
+    const std::uint64_t moved = tree.skip_leaves(cursor, step);
+    if (moved > step) std::abort();
+    if (cursor.valid() && tree.leaves_between(before, cursor) != moved) std::abort();
+    if (moved < step) return;
+    tree.node(cursor);
+  }
+}
+
 /// Conventions give maps of as many samples a part, whose records exist.
 void find_convention(lmdb::Database& database) {
   convention::KeyLook look = convention::look_at_keys(database);
@@ -83,6 +98,7 @@ void use(const std::shared_ptr<const File>& file, std::span<const std::byte> byt
   attempt([&] { walk(database.tree()); });
   attempt([&] { walk_back(database.tree()); });
   attempt([&] { seek(database.tree(), bytes); });
+  attempt([&] { skip(database.tree()); });
   attempt([&] { lmdb::inspect(database); });
   attempt([&] { find_convention(database); });
   attempt([&] {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/support/lustre_answers.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -16,96 +17,52 @@ namespace {
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
 
-class Answer {
- public:
-  template <typename T>
-  Answer& number(T value) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), bytes, bytes + sizeof(T));
-    return *this;
-  }
-  Answer& zeros(std::size_t count) {
-    bytes_.resize(bytes_.size() + count);
-    return *this;
-  }
-  Answer& append(const Answer& other) {
-    bytes_.insert(bytes_.end(), other.bytes_.begin(), other.bytes_.end());
-    return *this;
-  }
-  std::vector<std::byte>& bytes() { return bytes_; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(bytes_.size()); }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-/// lov_user_md of `servers` objects; of version 3 with the name of a pool.
-Answer plain(std::uint32_t stripe, std::uint16_t servers, bool pool = false) {
-  Answer answer;
-  answer.number<std::uint32_t>(pool ? 0x0BD30BD0 : 0x0BD10BD0).number<std::uint32_t>(1).zeros(16);
-  answer.number(stripe).number(servers).number<std::uint16_t>(0).zeros(pool ? 16 : 0);
-  return answer.zeros(std::size_t{24} * servers);
-}
-
-struct Component {
-  std::uint64_t begin, end;
-  Answer layout;
-  std::uint32_t flags = 0x10;
-};
-
-Answer composite(std::vector<Component> components) {
-  Answer answer;
-  answer.number<std::uint32_t>(0x0BD60BD0).zeros(10);
-  answer.number(static_cast<std::uint16_t>(components.size())).zeros(16);
-  auto offset = static_cast<std::uint32_t>(32 + 48 * components.size());
-  std::uint32_t id = 1;
-  for (Component& one : components) {
-    answer.number(id++).number(one.flags).number(one.begin).number(one.end);
-    answer.number(offset).number(one.layout.size()).zeros(16);
-    offset += one.layout.size();
-  }
-  for (Component& one : components) answer.append(one.layout);
-  return answer;
-}
+using test::composite_layout;
+using test::LustreAnswer;
+using test::LustreComponent;
+using test::plain_layout;
 
 TEST(LustreLayout, OfAPlainFile) {
   const std::vector<StripedRange> expected = {{0, kEnd, {.bytes = 1 << 20, .servers = 8}}};
-  EXPECT_EQ(parse_lustre_layout(plain(1 << 20, 8).bytes()), expected);
-  EXPECT_EQ(parse_lustre_layout(plain(1 << 20, 8, true).bytes()), expected);
+  EXPECT_EQ(parse_lustre_layout(plain_layout(1 << 20, 8).bytes()), expected);
+  EXPECT_EQ(parse_lustre_layout(plain_layout(1 << 20, 8, true).bytes()), expected);
 }
 
 TEST(LustreLayout, OfAProgressiveFile) {
   constexpr std::uint64_t kFirst = 64 << 20, kSecond = std::uint64_t{1} << 30;
   const std::vector<StripedRange> expected = {{0, kFirst, {.bytes = 1 << 20, .servers = 1}},
                                               {kFirst, kSecond, {.bytes = 4 << 20, .servers = 4}}};
-  EXPECT_EQ(parse_lustre_layout(composite({{0, kFirst, plain(1 << 20, 1)},
-                                           {kFirst, kSecond, plain(4 << 20, 4, true)},
-                                           {kSecond, kEnd, plain(16 << 20, 16), 0}})
+  EXPECT_EQ(parse_lustre_layout(composite_layout({{0, kFirst, plain_layout(1 << 20, 1)},
+                                                  {kFirst, kSecond, plain_layout(4 << 20, 4, true)},
+                                                  {kSecond, kEnd, plain_layout(16 << 20, 16), 0}})
                                     .bytes()),
             expected)
       << "the last component has no objects yet";
 }
 
 TEST(LustreLayout, OfAMirroredFileIsTheFirstMirror) {
-  EXPECT_EQ(parse_lustre_layout(
-                composite({{0, kEnd, plain(1 << 20, 2)}, {0, kEnd, plain(4 << 20, 4)}}).bytes()),
+  EXPECT_EQ(parse_lustre_layout(composite_layout({{0, kEnd, plain_layout(1 << 20, 2)},
+                                                  {0, kEnd, plain_layout(4 << 20, 4)}})
+                                    .bytes()),
             (std::vector<StripedRange>{{0, kEnd, {.bytes = 1 << 20, .servers = 2}}}));
 }
 
 TEST(LustreLayout, OfNothingThatIsUnderstoodIsEmpty) {
   EXPECT_TRUE(parse_lustre_layout({}).empty());
   EXPECT_TRUE(parse_lustre_layout(std::vector<std::byte>(100)).empty());
-  EXPECT_TRUE(parse_lustre_layout(plain(0, 8).bytes()).empty());
-  EXPECT_TRUE(parse_lustre_layout(plain(1 << 20, 0).bytes()).empty()) << "the directory's default";
-  Answer cut = plain(1 << 20, 1);
+  EXPECT_TRUE(parse_lustre_layout(plain_layout(0, 8).bytes()).empty());
+  EXPECT_TRUE(parse_lustre_layout(plain_layout(1 << 20, 0).bytes()).empty())
+      << "the directory's default";
+  LustreAnswer cut = plain_layout(1 << 20, 1);
   cut.bytes().resize(31);
   EXPECT_TRUE(parse_lustre_layout(cut.bytes()).empty());
 }
 
 TEST(LustreLayout, OfDamagedAnswersIsSoundOrEmpty) {
   std::mt19937 random(5);
-  const auto sound =
-      composite({{0, 1 << 26, plain(1 << 20, 1)}, {1 << 26, kEnd, plain(4 << 20, 4)}}).bytes();
+  const auto sound = composite_layout({{0, 1 << 26, plain_layout(1 << 20, 1)},
+                                       {1 << 26, kEnd, plain_layout(4 << 20, 4)}})
+                         .bytes();
   for (int round = 0; round < test::random_cases(20'000); ++round) {
     auto bytes = sound;
     for (auto i = random() % 6; i > 0; --i) {
