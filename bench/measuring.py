@@ -24,6 +24,9 @@ import nodes  # noqa: E402
 # 4 servers of 40 MB/s: what the model's daemon can honestly do on a small machine (docs/pfs.md).
 PFS_OPTIONS = ("--servers", "4", "--stripe", "1MiB", "--bandwidth", "40MB/s", "--latency", "1ms",
                "--seek-penalty", "2ms")
+# Servers that read 1 MiB ahead, and keep it for so many streams; plain ones read nothing ahead.
+_READING_AHEAD = ("--server-read-ahead", "1MiB", "--server-streams")
+PFS_REGIMES = {"plain": (), **{f"streams-{n}": (*_READING_AHEAD, str(n)) for n in (16, 4, 2)}}
 PFS = "modelled pfs"  # the storage of a cell that runs there
 
 

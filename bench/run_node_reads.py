@@ -3,11 +3,12 @@
 one reader a rank, on the modelled parallel file system.
 
   bench/run_node_reads.py --build build/release
+  bench/run_node_reads.py --regime streams-4 --only "grouped by 160"    servers of few streams
 
-Runs of one cell are interleaved; each is one epoch, cold, of 100,000 records of 3 KB (`forebay pack
---from synthetic --preset cifar10-large --count 100000`). Counted are the bytes and seeks of the servers, and
-what of the bytes is pages of the file that the windows of a node need: each once for a node and
-window. Needs root.
+8 nodes of 4 ranks; regimes are those of run_turns.py. Runs of one cell are interleaved; each is one
+epoch, cold, of 100,000 records of 3 KB. Counted are what the loader has asked for, and what the
+servers did for the whole command, opening (twice) included. Needs root. A cell that fails is
+listed, the others go on, and the exit status is 1.
 """
 
 import json
@@ -19,7 +20,7 @@ import time
 import measuring
 import nodes
 
-COUNT, BATCH = 100_000, 640
+DATA, COUNT, BATCH = "cifar-100k", 100_000, 640
 NODES, RANKS = 8, 4
 CELLS = {  # name: options of the order
     "shuffled, windows of 8 iterations": ("--order", "shuffled", "--window", "8"),
@@ -35,8 +36,11 @@ class NodeReads(measuring.Measuring):
 
     bench = "orders read by the roots of a node"
 
+    def identity(self, cell):
+        return f"{self.options.regime}: {cell}"
+
     def pack(self):
-        path = os.path.join(self.data, "cifar10-large")
+        path = os.path.join(self.data, DATA)
         if not os.path.exists(os.path.join(path, "data.mdb")):
             os.makedirs(self.data, exist_ok=True)
             self.launch(1, [self.command, "pack", "-", path, "--from", "synthetic", "--preset",
@@ -44,15 +48,16 @@ class NodeReads(measuring.Measuring):
 
     def measure(self, cell):
         runs = {way: [] for way in WAYS}
-        with nodes.Nodes(self.data, NODES, mpi=self.options.mpi,
-                         pfs_options=measuring.PFS_OPTIONS, pfs=self.pfs) as cluster:
+        servers = (*measuring.PFS_OPTIONS, *measuring.PFS_REGIMES[self.options.regime])
+        with nodes.Nodes(self.data, NODES, mpi=self.options.mpi, pfs_options=servers,
+                         pfs=self.pfs) as cluster:
             for _ in range(self.options.repetitions):
                 for way, words in WAYS.items():
                     runs[way].append(self.one_run(cluster, [*CELLS[cell], *words]))
         seconds = {way: statistics.median(run["seconds"] for run in runs[way]) for way in WAYS}
         old, new = (seconds[way] for way in WAYS)
         return {"options": " ".join(CELLS[cell]), "nodes": NODES, "ranks_per_node": RANKS,
-                "batch": BATCH, "records": COUNT, "servers": " ".join(measuring.PFS_OPTIONS),
+                "batch": BATCH, "records": COUNT, "servers": " ".join(servers),
                 "times_faster": old / new, "runs": runs}
 
     def one_run(self, cluster, words):
@@ -60,9 +65,10 @@ class NodeReads(measuring.Measuring):
         cluster.drop_caches()
         cluster.reset()
         begun = time.monotonic()
-        done = cluster.run([self.command, "bench", "load", "{mount}/cifar10-large", "--batch", BATCH,
-                            "--epochs", "1", "--repetitions", "1", "--cold", *words, "--json", output],
-                           ranks_per_node=RANKS, timeout=self.options.timeout)
+        done = cluster.run(
+            [self.command, "bench", "load", f"{{mount}}/{DATA}", "--batch", BATCH, "--epochs", "1",
+             "--repetitions", "1", "--cold", *words, "--json", output],
+            ranks_per_node=RANKS, timeout=self.options.timeout)
         measuring.check(done)
         wall = time.monotonic() - begun
         with open(output, encoding="utf-8") as file:
@@ -73,7 +79,9 @@ class NodeReads(measuring.Measuring):
     def of_load(self, figures):
         (cell,) = figures["summary"]
         one = {name: cell[name]["median"] for name in
-               ("seconds", "first_seconds", "requests", "read_amplification")}
+               ("seconds", "first_seconds", "requests", "read_amplification", "mb_per_second")}
+        one["asked_bytes"] = (one["read_amplification"] * one.pop("mb_per_second") * 1e6 *
+                              one["seconds"])
         return {**one, "explain": cell["explain"]}
 
     def of_servers(self, counted):
@@ -88,12 +96,14 @@ class NodeReads(measuring.Measuring):
             for way in WAYS:
                 runs = cell["runs"][way]
                 spread = {name: measuring.spread_of([run[name] for run in runs]) for name in
-                          ("seconds", "server_bytes", "server_seeks")}
+                          ("seconds", "asked_bytes", "server_bytes", "server_seeks")}
                 rows.append((cell["cell"], way, measuring.spread_text(spread["seconds"], 1, " s"),
+                             f"{spread['asked_bytes']['median'] / 1e6:,.0f} MB",
                              f"{spread['server_bytes']['median'] / 1e6:,.0f} MB",
                              f"{spread['server_seeks']['median']:,.0f}",
                              f"{cell['times_faster']:.2f}" if way == "roots" else ""))
-        head = ("order", "who reads", "an epoch", "from the servers", "seeks", "times faster")
+        head = ("order", "who reads", "an epoch", "asked for", "from the servers", "seeks",
+                "times faster")
         return measuring.markdown(head, rows)
 
 
@@ -101,6 +111,7 @@ def main():
     nodes.end_by_exception()
     parser = measuring.parser(__doc__, "node-reads", timeout=600)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--regime", choices=measuring.PFS_REGIMES, default="plain")
     parser.add_argument("--only", nargs="+", default=list(CELLS), choices=list(CELLS))
     bench = NodeReads(parser.parse_args())
     bench.pack()

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import machine
 import measuring
 from measuring import PFS
+from measuring import PFS_REGIMES as REGIMES
 from nodes import end_by_exception
 
 NODES = 16
@@ -54,8 +55,6 @@ WEAK = Size("cifar-400k", 400_000, "auto", 32, 400)
 BLOCK = 1 << 20  # of which the servers' limit is told: a seek for each
 ROOTS_AT_ONCE = (1, 2, 4, 8, 16)
 
-READING_AHEAD = ("--server-read-ahead", "1MiB", "--server-streams")
-REGIMES = {"plain": (), **{f"streams-{n}": (*READING_AHEAD, str(n)) for n in (16, 4, 2)}}
 CLIENT_READ_AHEAD_KB = (128, 1024)
 
 BASELINES = ("lmdb", "lmm", "lmm-dm", "lmm-dio", "lmm-dio-prov")
