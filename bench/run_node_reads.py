@@ -29,7 +29,8 @@ CELLS = {  # name: options of the order
     "grouped by 160": ("--order", "grouped", "--group", "160"),
     "grouped by 500": ("--order", "grouped", "--group", "500"),
 }
-WAYS = {"one reader a rank": ("--roots", "each"), "roots": ("--roots", "1")}
+WAYS = {"one reader a rank": ("--roots", "each"), "roots": ("--roots", "1"),
+        "roots, 2 at once": ("--roots", "1", "--stagger", "2")}
 
 
 class NodeReads(measuring.Measuring):
@@ -47,18 +48,19 @@ class NodeReads(measuring.Measuring):
                             "cifar10-large", "--count", COUNT])
 
     def measure(self, cell):
-        runs = {way: [] for way in WAYS}
+        ways = self.options.ways
+        runs = {way: [] for way in ways}
         servers = (*measuring.PFS_OPTIONS, *measuring.PFS_REGIMES[self.options.regime])
         with nodes.Nodes(self.data, NODES, mpi=self.options.mpi, pfs_options=servers,
                          pfs=self.pfs) as cluster:
             for _ in range(self.options.repetitions):
-                for way, words in WAYS.items():
-                    runs[way].append(self.one_run(cluster, [*CELLS[cell], *words]))
-        seconds = {way: statistics.median(run["seconds"] for run in runs[way]) for way in WAYS}
-        old, new = (seconds[way] for way in WAYS)
+                for way in ways:
+                    runs[way].append(self.one_run(cluster, [*CELLS[cell], *WAYS[way]]))
+        seconds = {way: statistics.median(run["seconds"] for run in runs[way]) for way in ways}
         return {"options": " ".join(CELLS[cell]), "nodes": NODES, "ranks_per_node": RANKS,
                 "batch": BATCH, "records": COUNT, "servers": " ".join(servers),
-                "times_faster": old / new, "runs": runs}
+                "times_faster": {way: seconds[ways[0]] / seconds[way] for way in ways[1:]},
+                "runs": runs}
 
     def one_run(self, cluster, words):
         output = os.path.join(self.data, "node_reads.json")
@@ -93,15 +95,14 @@ class NodeReads(measuring.Measuring):
     def table(self):
         rows = []
         for cell in self.results:
-            for way in WAYS:
-                runs = cell["runs"][way]
+            for way, runs in cell["runs"].items():
                 spread = {name: measuring.spread_of([run[name] for run in runs]) for name in
                           ("seconds", "asked_bytes", "server_bytes", "server_seeks")}
                 rows.append((cell["cell"], way, measuring.spread_text(spread["seconds"], 1, " s"),
                              f"{spread['asked_bytes']['median'] / 1e6:,.0f} MB",
                              f"{spread['server_bytes']['median'] / 1e6:,.0f} MB",
                              f"{spread['server_seeks']['median']:,.0f}",
-                             f"{cell['times_faster']:.2f}" if way == "roots" else ""))
+                             f"{cell['times_faster'].get(way, 1):.2f}"))
         head = ("order", "who reads", "an epoch", "asked for", "from the servers", "seeks",
                 "times faster")
         return measuring.markdown(head, rows)
@@ -111,6 +112,8 @@ def main():
     nodes.end_by_exception()
     parser = measuring.parser(__doc__, "node-reads", timeout=600)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS)[:2], choices=list(WAYS),
+                        help="which are compared with the first of them (default: the first two)")
     parser.add_argument("--regime", choices=measuring.PFS_REGIMES, default="plain")
     parser.add_argument("--only", nargs="+", default=list(CELLS), choices=list(CELLS))
     bench = NodeReads(parser.parse_args())

@@ -282,14 +282,24 @@ TEST(DrawnFeed, MayBeDroppedAtAnyMoment) {
       // Each rank for itself: who goes on does not need those who have left.
       for (int i = 0; i < batches + 20 * comm->rank(); ++i) ASSERT_TRUE(loader.next());
     });
+    if (options.strategy == Strategy::lmdb) continue;
+    options.roots = 1;
+    run_ranks(3, 0, [&](const auto& comm) {
+      Loader loader = Loader::open(comm, data.path(), options);
+      // Who goes on needs the root alone.
+      for (int i = 0; i < batches + 20 * (2 - comm->rank()); ++i) ASSERT_TRUE(loader.next());
+    });
+    options.roots = 0;
   }
   EXPECT_LT(now_seconds() - begin, 30);
 }
 
-TEST(DrawnFeed, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
+/// Whether all ranks hear of it where so many roots read for them.
+void expect_one_message_of_a_cut_file(int roots) {
   TemporaryFolder folder;
   const DrawData data(folder.file("data"), LmdbBuilder().in_order(400).values(3000));
   LoaderOptions options(OrderOptions{.batch = 8});
+  options.roots = roots;
   options.order = OrderName::shuffled;
   options.window = 1;
   options.strategy = Strategy::lmm_dio_prov;
@@ -310,6 +320,12 @@ TEST(DrawnFeed, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
   });
   EXPECT_THAT(messages[0], testing::HasSubstr("data.mdb"));
   EXPECT_THAT(messages, testing::Each(messages[0]));
+}
+
+TEST(DrawnFeed, AFileThatIsCutFailsOnAllRanksWithOneMessage) {
+  expect_one_message_of_a_cut_file(kEveryRank);
+  expect_one_message_of_a_cut_file(1);
+  expect_one_message_of_a_cut_file(2);
 }
 
 TEST(DrawnFeed, ABufferThatDoesNotFitSaysWhatToDo) {
