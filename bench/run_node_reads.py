@@ -30,7 +30,8 @@ CELLS = {  # name: options of the order
     "grouped by 500": ("--order", "grouped", "--group", "500"),
 }
 WAYS = {"one reader a rank": ("--roots", "each"), "roots": ("--roots", "1"),
-        "roots, 2 at once": ("--roots", "1", "--stagger", "2")}
+        "roots, 2 at once": ("--roots", "1", "--stagger", "2"),
+        "roots, no turns": ("--roots", "1", "--stagger", "off")}
 
 
 class NodeReads(measuring.Measuring):
