@@ -31,6 +31,7 @@ CELLS = {  # name: options of the order
 }
 WAYS = {"one reader a rank": ("--roots", "each"), "roots": ("--roots", "1"),
         "roots, 2 at once": ("--roots", "1", "--stagger", "2"),
+        "roots, 1 at once": ("--roots", "1", "--stagger", "1"),
         "roots, no turns": ("--roots", "1", "--stagger", "off")}
 
 
