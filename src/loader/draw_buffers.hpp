@@ -38,8 +38,9 @@ class DrawBuffers : public ReadingList {
 
   /// Buffer `number`, from what was not forgotten on; nothing behind the end of the run.
   virtual std::shared_ptr<const DrawBuffer> at(std::uint64_t number) = 0;
-  /// Buffers below `number` are not asked for any more, nor are windows before that of `number`.
-  virtual void forget(std::uint64_t number) = 0;
+  /// Buffers below `number` are not asked for any more, nor are windows below `window`, which all
+  /// roots have read.
+  virtual void forget(std::uint64_t number, std::uint64_t window) = 0;
   /// Below which window all has to be there that any rank which shares the stage needs at
   /// `iteration` of `epoch`; nothing where each looks after itself. Ascending.
   virtual std::optional<std::uint64_t> windows_for(std::uint64_t epoch,

@@ -26,7 +26,7 @@ std::shared_ptr<const DrawList::Listed> DrawList::listed(std::uint64_t number) {
   return buffers_.at(number);
 }
 
-void DrawList::forget(std::uint64_t number) {
+void DrawList::forget(std::uint64_t number, std::uint64_t /*window*/) {
   const std::lock_guard lock(mutex_);
   buffers_.forget(number);
 }

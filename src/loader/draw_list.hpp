@@ -21,7 +21,7 @@ class DrawList final : public DrawBuffers {
   DrawList(RunEpochs epochs, int rank, std::uint64_t most_samples, Begin begin = Begin::whole);
 
   std::shared_ptr<const DrawBuffer> at(std::uint64_t number) override { return listed(number); }
-  void forget(std::uint64_t number) override;
+  void forget(std::uint64_t number, std::uint64_t window) override;
   std::optional<std::uint64_t> windows_for(std::uint64_t, std::uint64_t) override { return {}; }
 
   std::uint64_t iterations(std::uint64_t window) override { return listed(window) ? 1 : 0; }

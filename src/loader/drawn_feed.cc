@@ -120,7 +120,7 @@ void DrawnFeed::begin_buffer(std::uint64_t number, Delivery& delivery) {
   let_go(site_.held.from_or(delivery.from));
   site_.data.wait(window, run_.iteration());
   for (; counted_ <= number; ++counted_) samples_read_ += list_->at(counted_)->samples;
-  list_->forget(number);
+  list_->forget(number, window);
 }
 
 /// A root that has run out of samples still reads for the others: it does not end before all is
@@ -130,6 +130,7 @@ void DrawnFeed::wait_for_others(const Delivery& delivery) {
   if (!end) return;
   let_go(site_.held.from_or(delivery.from));
   site_.data.wait(*end - 1, run_.iteration());
+  list_->forget(number_, *end - 1);
 }
 
 Sample DrawnFeed::sample_at(const DrawBuffer& buffer, std::uint64_t draw, const Draw& drawn) const {

@@ -54,15 +54,14 @@ NodeList::NodeList(const OrderOptions& order, RunEpochs epochs, const DrawWindow
 
 std::shared_ptr<const DrawBuffer> NodeList::at(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  while (number >= own_.end() && !ended_) extend();
+  while (number >= own_.end() && !ended_ && !draws_nothing_) extend();
   return own_.at(number);
 }
 
-void NodeList::forget(std::uint64_t number) {
+void NodeList::forget(std::uint64_t number, std::uint64_t window) {
   const std::lock_guard lock(mutex_);
-  const auto buffer = own_.at(number);
   own_.forget(number);
-  if (buffer) windows_.forget(buffer->window);
+  windows_.forget(window);
 }
 
 std::optional<std::uint64_t> NodeList::windows_for(std::uint64_t epoch, std::uint64_t iteration) {
@@ -110,6 +109,9 @@ bool NodeList::begin_epoch() {
     member.buffers.begin(epoch_);
     member.next = member.buffers.next();
     member.listed = 0;
+    // Who gets nothing of a whole epoch gets nothing of any other: nobody looks for more.
+    const bool nothing = epoch_->order.draws(member.buffers.rank()) == 0;
+    if (member.own && member.buffers.is_whole() && nothing) draws_nothing_ = true;
   }
   if (!small_) return true;
   // What is listed in pieces begins where the run does; a whole buffer may begin before.

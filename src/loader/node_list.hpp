@@ -36,7 +36,7 @@ class NodeList final : public DrawBuffers {
            Begin begin = Begin::whole);
 
   std::shared_ptr<const DrawBuffer> at(std::uint64_t number) override;
-  void forget(std::uint64_t number) override;
+  void forget(std::uint64_t number, std::uint64_t window) override;
   std::optional<std::uint64_t> windows_for(std::uint64_t epoch, std::uint64_t iteration) override;
 
   std::uint64_t iterations(std::uint64_t window) override;
@@ -79,6 +79,7 @@ class NodeList final : public DrawBuffers {
   bool small_;                    ///< windows are, until the first whole one is through
   std::uint64_t small_from_ = 0;  ///< where the run has begun, then
   bool ended_ = false;
+  bool draws_nothing_ = false;  ///< the own rank, in this epoch and all that follow
   Numbered<Window> windows_;
   Numbered<DrawBuffer> own_;
 };

@@ -68,6 +68,7 @@ std::string settings_text(const LoaderOptions& options) {
     text += fmt::format(",behind {} iterations of batch {} on {} ranks", segment.iterations,
                         segment.batch, segment.ranks);
   }
+  if (options.one_at_a_time) text += ",one at a time";
   return text;
 }
 
@@ -94,13 +95,14 @@ struct Recognized {
 /// Other nodes may see other files: what they are is settled by one rank.
 Recognized recognize(const Ranks& ranks, const std::string& path, const LoaderOptions& options) {
   Recognized found;
+  const bool matters = ranks.world->size() > 1 || options.order != OrderName::strided;
   collectively(*ranks.world, [&] {
     if (ranks.world->rank() != 0) return;
     found = ask_storage(path, options.timeout, "open this",
-                        [path, name = options.format,
+                        [path, matters, name = options.format,
                          how = format_options(options, ReadEngine::pread)]() -> Recognized {
                           return {.format = name == "auto" ? recognise_files(path, how) : name,
-                                  .local = are_local_files(path)};
+                                  .local = !matters || are_local_files(path)};
                         });
   });
   found.format = broadcast_text(*ranks.world, found.format, 0);

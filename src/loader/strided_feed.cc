@@ -58,8 +58,16 @@ std::uint64_t windows_of(const Opened& opened, const StridedOrder& order) {
   return (end_of_run(opened, order) - opened.options.first_iteration) / order.coalesce();
 }
 
-bool takes_turns(const Opened& opened) {
-  return opened.team.all_roots() > 1 && opened.source.setup.stagger != kNoStagger;
+/// Where roots take turns: how many windows may be read together so that a run has enough of them.
+std::optional<std::uint64_t> most_in_turns(const Opened& opened, const StridedOrder& order) {
+  const std::uint64_t roots = opened.team.all_roots();
+  const int stagger = opened.source.setup.stagger;
+  if (roots <= 1 || stagger == kNoStagger) return std::nullopt;
+  const bool known = static_cast<std::uint64_t>(opened.options.known_stagger.roots) == roots;
+  if (stagger != kMeasureStagger || known) return UINT64_MAX;
+  const std::uint64_t windows = windows_of(opened, order);
+  if (windows < kTurnsWorthLooking) return std::nullopt;  // then nobody looks for a number
+  return windows / kTurnsWorthLooking;
 }
 
 /// How many windows of `order` are read together. `stage_bytes`: of the node with the least room,
@@ -68,7 +76,7 @@ std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
                           std::uint64_t stage_bytes) {
   if (!opened.source.setup.coalesces || opened.source.setup.walks()) return 1;
   const DataFacts& facts = opened.source.facts;
-  const bool turns = takes_turns(opened);
+  const auto most = most_in_turns(opened, order);
   const std::uint64_t enough = facts.local ? kEnoughLocalBytes : kEnoughBytes;
   return windows_together(
       {.entries = facts.entries,
@@ -78,8 +86,8 @@ std::uint64_t together_of(const Opened& opened, const StridedOrder& order,
        .window = order.coalesce() * order.batch(),
        .node_share = RootMap(order, opened.team.groups).largest_share(),
        .buffer_bytes = stage_bytes / static_cast<std::uint64_t>(opened.options.buffers),
-       .enough_bytes = turns ? kEnoughInTurnsBytes : enough,
-       .most = turns ? windows_of(opened, order) / kTurnsWorthLooking : UINT64_MAX});
+       .enough_bytes = most ? kEnoughInTurnsBytes : enough,
+       .most = most.value_or(UINT64_MAX)});
 }
 
 class StridedFeed final : public Feed {

@@ -23,10 +23,12 @@ DrawWindows::DrawWindows(const OrderOptions& order, bool resumed)
     share_ = order.batch / ranks;
     draws_ = std::max(one * order.reuse, share_);
   }
-  // Before the last buffer of a window begins, the others have served, but for what the first one
-  // had served before.
+  // Before the last buffer of a window begins, the others have served. Only a part does each unit
+  // that a run is resumed in, and the first one of which `wrap` takes samples again.
+  const bool repeats = order.end == OrderEnd::pad || order.end == OrderEnd::wrap;
+  const std::uint64_t whole = 1 + (resumed ? 1U : 0U) + (repeats ? 1U : 0U);
   const std::uint64_t iterations = ceiling(draws_, share_) + 1;
-  most_loaded_ = aligned_ ? one : 2 * one + iterations * ceiling(order.batch, ranks);
+  most_loaded_ = aligned_ ? one : whole * one + iterations * ceiling(order.batch, ranks);
 }
 
 std::uint64_t DrawWindows::at(std::uint64_t iteration) const {

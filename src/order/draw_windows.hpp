@@ -7,7 +7,7 @@
 //
 // A window loads the buffers of all ranks that begin to serve in its iterations. A buffer serves L
 // iterations at most, so one that begins before T(w + 1) ends at T(w + 2) at the latest: three
-// windows hold all that an iteration needs, and two where the buffers of all ranks begin together.
+// windows hold all that an iteration needs. Whoever holds the batch before needs one more.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class DrawWindows {
   /// Samples that one rank loads in a window, at most.
   std::uint64_t most_loaded() const { return most_loaded_; }
   /// Windows that have to be in memory at the same time, at least.
-  int at_once() const { return aligned_ ? 1 : 3; }
+  int at_once() const { return aligned_ ? 1 : 4; }
 
  private:
   std::uint64_t draws_;  ///< L is draws_ / share_

@@ -18,6 +18,8 @@ constexpr std::string_view kAbout = "staggering";
 
 // Holding roots back has to pay, and one turn is noisy: smaller differences are none.
 constexpr double kClearly = 1.05;
+// Turns that read so much more than any before cannot be compared with these.
+constexpr double kLarger = 1.5;
 
 }  // namespace
 
@@ -30,7 +32,16 @@ StaggerTuner::StaggerTuner(int roots, int servers) : best_(roots) {
 }
 
 void StaggerTuner::add_turn(std::uint64_t bytes, double seconds) {
-  if (settled() || !std::exchange(warmed_up_, true)) return;
+  if (settled()) return;
+  // Runs may begin with small windows, and they are no measure of what comes.
+  if (static_cast<double>(bytes) > kLarger * static_cast<double>(largest_)) {
+    largest_ = bytes;
+    best_ = groups_.front();
+    best_rate_ = 0;
+    trial_ = 0;
+    return;
+  }
+  if (bytes == 0) return stop();  // it was in memory
   const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
   const bool slower = rate * kClearly < best_rate_;
   if (rate > best_rate_ * kClearly) {

@@ -27,7 +27,9 @@ namespace forebay {
 /// Pure: the choice depends on the figures alone.
 class StaggerTuner {
  public:
-  /// The first turn does not count: caches and buffers are empty in it.
+  /// The first turn does not count: caches and buffers are empty in it. Nor do those before one
+  /// that reads far more: the search begins anew. A turn that reads nothing ends it: all read at
+  /// once.
   explicit StaggerTuner(int roots, int servers = 0);
 
   /// For the next turn.
@@ -40,8 +42,8 @@ class StaggerTuner {
   void stop();
 
  private:
-  std::vector<int> groups_;  ///< to try, descending
-  bool warmed_up_ = false;
+  std::vector<int> groups_;    ///< to try, descending
+  std::uint64_t largest_ = 0;  ///< that a turn has read
   std::size_t trial_ = 0;
   int best_;
   double best_rate_ = 0;

@@ -80,7 +80,7 @@ void expect_complete(const OrderOptions& options, int rank, std::uint64_t count,
   for (std::uint64_t epoch = 0; epoch < count; ++epoch) {
     const EpochOrder order(options, epoch);
     for (std::uint64_t draw = 0; draw < order.draws(rank); ++draw) {
-      while (!feed.at(number)->serves(epoch, draw)) feed.forget(++number);
+      while (!feed.at(number)->serves(epoch, draw)) feed.forget(++number, 0);
       std::vector<std::uint64_t> slots(1000, UINT64_MAX);
       for (const SampleRun& run : feed.runs({.window = number})) {
         for (std::uint64_t i = 0; i < run.count; ++i) slots[run.entry + i] = run.sample + i;

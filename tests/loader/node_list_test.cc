@@ -68,7 +68,7 @@ void expect_served(const Case& of) {
         const Share share = epoch->order.share(rank, step);
         for (std::uint64_t draw = share.first; draw < share.first + share.count; ++draw) {
           while (!consumer.at(number[own])->serves(epoch->order.epoch(), draw)) ++number[own];
-          consumer.forget(number[own]);
+          consumer.forget(number[own], 0);
           const auto buffer = consumer.at(number[own]);
           ASSERT_LT(buffer->window, end);
           oldest = std::min(oldest, buffer->window);
@@ -145,6 +145,38 @@ TEST(NodeList, EveryDrawOfEveryRankIsServed) {
         << ", of the node " << made.ranks.size() << ", roots " << made.roots;
   }
   EXPECT_GT(checked, 300);
+}
+
+TEST(NodeList, ARankThatNeverGetsASampleLooksForNone) {
+  OrderOptions order{.order = OrderName::shuffled, .entries = 3, .ranks = 4, .batch = 8};
+  int without = 0;
+  for (std::size_t own = 0; own < 4; ++own) {
+    NodeList list(order, RunEpochs(order, {.start = {}}), DrawWindows(order, false),
+                  {.ranks = {0, 1, 2, 3}, .own = own, .root = 0, .roots = 1});
+    if (!list.at(0)) ++without;  // of a run without an end
+    for (std::uint64_t epoch = 0; epoch < 100; ++epoch) {
+      const std::uint64_t end = *list.windows_for(epoch, 0);
+      ASSERT_EQ(end, epoch + 1);
+      list.forget(0, end - 1);
+    }
+  }
+  EXPECT_EQ(without, 1);
+}
+
+TEST(NodeList, AUnitThatIsResumedAndTheFirstOfWrapFitAWindow) {
+  OrderOptions order{.order = OrderName::grouped, .entries = 140, .ranks = 5, .batch = 10};
+  order.seed = 227;
+  order.window = 1;
+  order.end = OrderEnd::wrap;
+  order.bounds = std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{
+      0, 3, 5, 6, 9, 12, 15, 48, 51, 52, 54, 82, 84, 86, 96, 99, 100, 137, 138, 140});
+  RunLimits limits{.start = {.epoch = 0, .done = {{.ranks = 5, .batch = 10, .iterations = 18}}},
+                   .epochs = 1};
+  NodeList list(order, RunEpochs(order, limits), DrawWindows(order, true),
+                {.ranks = {0, 1, 2, 3, 4}, .own = 0, .root = 0, .roots = 1});
+  std::uint64_t window = 0;
+  for (; list.iterations(window) > 0; ++window) list.runs({.window = window});
+  EXPECT_GT(window, 0U);
 }
 
 TEST(NodeList, TheFirstBatchNeedNotWaitForAWholeWindow) {

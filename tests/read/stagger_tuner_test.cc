@@ -74,11 +74,22 @@ TEST(StaggerTuner, SettlesInFourTurns) {
 
 TEST(StaggerTuner, IgnoresTheFirstTurn) {
   StaggerTuner tuner(4);
-  tuner.add_turn(1, 1000);
+  tuner.add_turn(1000, 1000);
   EXPECT_EQ(tuner.group(), 4);
   tuner.add_turn(1000, 1);
-  tuner.add_turn(10, 1);
+  tuner.add_turn(1000, 100);
   EXPECT_TRUE(tuner.settled());
+  EXPECT_EQ(tuner.group(), 4);
+}
+
+TEST(StaggerTuner, BeginsAnewWhereWindowsGrow) {
+  StaggerTuner tuner(16);
+  // Fewer are slower in the small windows that a run begins with, and faster in whole ones.
+  for (const std::uint64_t bytes : {1, 1, 2, 4, 8})
+    tuner.add_turn(bytes * 1000, bytes == 2 ? 9 : 1);
+  EXPECT_FALSE(tuner.settled());
+  EXPECT_EQ(tune(tuner, [](int n) { return n == 4 ? 200.0 : 100.0; }),
+            (std::vector<int>{16, 4, 2}));
   EXPECT_EQ(tuner.group(), 4);
 }
 
