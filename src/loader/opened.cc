@@ -450,9 +450,9 @@ const RankGroup& Team::own_group() const {
 }
 
 std::size_t Team::all_roots() const {
-  std::size_t roots = 0;
-  for (const RankGroup& group : groups) roots += group.roots.size();
-  return roots;
+  std::size_t count = 0;
+  for (const RankGroup& one : groups) count += one.roots.size();
+  return count;
 }
 
 std::uint64_t Opened::bytes_beside_arrays() const {
