@@ -148,9 +148,7 @@ void DrawnFeed::add_to(LoaderStatistics& all) const {
   all.samples_read = samples_read_;
 }
 
-}  // namespace
-
-namespace {
+// The plan ---------------------------------------------------------------------------------------
 
 // Batches that are held keep buffers, decoded or not: several may be of as many pieces.
 DrawBuffers::Begin begin_of(const Opened& opened) {

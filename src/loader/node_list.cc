@@ -9,19 +9,12 @@
 namespace forebay {
 namespace {
 
-std::uint64_t share_of_batch(int rank, const OrderOptions& order) {
-  return share_begin_of(rank + 1, order.batch, order.ranks) -
-         share_begin_of(rank, order.batch, order.ranks);
-}
-
 /// Part `number` of `parts` of the samples of `runs`, in equal parts.
 std::vector<SampleRun> part_of(const std::vector<SampleRun>& runs, int number, int parts) {
   std::uint64_t all = 0, place = 0;
   for (const SampleRun& run : runs) all += run.count;
-  const auto bound = [all, parts](int part) {
-    return all * static_cast<std::uint64_t>(part) / static_cast<std::uint64_t>(parts);
-  };
-  const std::uint64_t first = bound(number), last = bound(number + 1);
+  const std::uint64_t first = share_begin_of(number, all, parts);
+  const std::uint64_t last = share_begin_of(number + 1, all, parts);
   std::vector<SampleRun> part;
   for (const SampleRun& run : runs) {
     const std::uint64_t begin = std::max(place, first), end = std::min(place + run.count, last);
@@ -42,12 +35,13 @@ NodeList::NodeList(const OrderOptions& order, RunEpochs epochs, const DrawWindow
       grid_(windows),
       share_(std::move(share)),
       small_(begin == Begin::small && loads_as_drawn(order)) {
+  const RankRuns batch{.batch = order.batch, .ranks = order.ranks};
   for (std::size_t i = 0; i < share_.ranks.size(); ++i) {
     const bool own = i == share_.own;
     if (!own && share_.root < 0) continue;
     members_.push_back({.buffers = RankBuffers(share_.ranks[i]),
                         .entry = i * grid_.most_loaded(),
-                        .share = share_of_batch(share_.ranks[i], order),
+                        .share = batch.share(share_.ranks[i]),
                         .own = own});
   }
 }
@@ -150,25 +144,30 @@ void NodeList::add_buffers(Member& member, Window& window) {
     // As drawn where pieces are small: a sample a draw.
     const Run slots{member.listed, small_ ? end - std::min(first, end) : samples_in(buffer.loads)};
     if (first < end) {
-      const std::uint64_t entry = member.entry + used;
-      if (member.own) {
-        own_.push({.epoch = window.epoch,
-                   .first = first,
-                   .count = end - first,
-                   .first_slot = slots.first,
-                   .samples = slots.count,
-                   .window = windows_.end(),
-                   .entry = entry});
-      }
-      if (share_.root >= 0) window.pieces.push_back({buffer.loads, slots, entry});
+      require_entries(used + slots.count, grid_.most_loaded());
+      add_piece(member, window, {first, end - first}, slots, member.entry + used);
       used += slots.count;
-      require_entries(used, grid_.most_loaded());
     }
     member.listed = end - buffer.first;
     if (end < served) continue;
     member.next = member.buffers.next();
     member.listed = 0;
   }
+}
+
+/// The `draws` that these `slots` of the member's next buffer serve.
+void NodeList::add_piece(const Member& member, Window& window, const Run& draws, const Run& slots,
+                         std::uint64_t entry) {
+  if (member.own) {
+    own_.push({.epoch = window.epoch,
+               .first = draws.first,
+               .count = draws.count,
+               .first_slot = slots.first,
+               .samples = slots.count,
+               .window = windows_.end(),
+               .entry = entry});
+  }
+  if (share_.root >= 0) window.pieces.push_back({member.next->loads, slots, entry});
 }
 
 }  // namespace forebay

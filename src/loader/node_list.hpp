@@ -68,6 +68,8 @@ class NodeList final : public DrawBuffers {
   bool begin_epoch();
   void extend();
   void add_buffers(Member& member, Window& window);
+  void add_piece(const Member& member, Window& window, const Run& draws, const Run& slots,
+                 std::uint64_t entry);
 
   std::mutex mutex_;
   RunEpochs epochs_;

@@ -17,8 +17,7 @@
 #include "format/registry.hpp"
 #include "loader/decoded_arrays.hpp"
 #include "loader/first_values.hpp"
-#include "loader/shard.hpp"
-#include "order/order_table.hpp"
+#include "loader/who_reads.hpp"
 #include "storage/answers.hpp"
 #include "storage/storages.hpp"
 #include "storage/url.hpp"
@@ -110,23 +109,6 @@ Recognized recognize(const Ranks& ranks, const std::string& path, const LoaderOp
   return found;
 }
 
-/// Whether the run goes on with units that other ranks have begun: what is left of many of them may
-/// be wanted at once, and each is loaded whole.
-bool takes_over_units(const Ranks& ranks, const LoaderOptions& options) {
-  if (!order_row(options.order).rounds || options.done.empty()) return false;
-  const Segment& last = options.done.back();
-  return options.done.size() > 1 || last.ranks != ranks.order_ranks || last.batch != options.batch;
-}
-
-/// Whether ranks that draw from buffers of their own may have roots that read for them, and if they
-/// are not asked, have them: where ranks of several nodes or processes burden the same servers.
-ReadAlone who_reads(const Ranks& ranks, const LoaderOptions& options, bool local) {
-  if (options.order == OrderName::strided) return ReadAlone::where_said;
-  if (!what_exchanges(options).empty() || holds_all(options)) return ReadAlone::always;
-  if (takes_over_units(ranks, options)) return ReadAlone::always;
-  return local || ranks.world->size() == 1 ? ReadAlone::unless_roots : ReadAlone::where_said;
-}
-
 ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, const std::string& path,
                  const Recognized& found, CorePlan cores) {
   ReadSetup setup;
@@ -191,13 +173,6 @@ void start_progress(Team& team, const LoaderOptions& options, const ReadSetup& s
     board->poll();
     return false;
   });
-}
-
-/// Whether a root's windows, or what it reads of one, do not follow each other in the file. On a
-/// shared file system what is read ahead behind them is read for nothing by its servers.
-bool lie_apart(const Team& team, const LoaderOptions& options) {
-  const bool in_a_row = options.order == OrderName::strided && team.all_roots() == 1;
-  return options.hold == Hold::storage && !in_a_row;
 }
 
 Team team_up(Ranks ranks, const LoaderOptions& options, const ReadSetup& setup) {
@@ -449,10 +424,10 @@ const RankGroup& Team::own_group() const {
   });
 }
 
-std::size_t Team::all_roots() const {
+int Team::all_roots() const {
   std::size_t count = 0;
   for (const RankGroup& one : groups) count += one.roots.size();
-  return count;
+  return static_cast<int>(count);
 }
 
 std::uint64_t Opened::bytes_beside_arrays() const {

@@ -37,7 +37,7 @@ struct Team : Ranks {
   std::vector<RankGroup> groups;        ///< all of them, their ranks numbered as in the order
   int root = -1;                        ///< this rank's root number, -1 when it does not read
   const RankGroup& own_group() const;
-  std::size_t all_roots() const;
+  int all_roots() const;
   /// Last, so that it ends before what it uses; and what uses it before it.
   std::shared_ptr<ProgressThread> progress;
   ProgressThread::Registration notices;

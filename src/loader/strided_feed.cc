@@ -60,11 +60,11 @@ std::uint64_t windows_of(const Opened& opened, const StridedOrder& order) {
 
 /// Where roots take turns: how many windows may be read together so that a run has enough of them.
 std::optional<std::uint64_t> most_in_turns(const Opened& opened, const StridedOrder& order) {
-  const std::uint64_t roots = opened.team.all_roots();
+  const int roots = opened.team.all_roots();
   const int stagger = opened.source.setup.stagger;
   if (roots <= 1 || stagger == kNoStagger) return std::nullopt;
-  const bool known = static_cast<std::uint64_t>(opened.options.known_stagger.roots) == roots;
-  if (stagger != kMeasureStagger || known) return UINT64_MAX;
+  const bool looks = stagger == kMeasureStagger && !is_of(opened.options.known_stagger, roots);
+  if (!looks) return UINT64_MAX;
   const std::uint64_t windows = windows_of(opened, order);
   if (windows < kTurnsWorthLooking) return std::nullopt;  // then nobody looks for a number
   return windows / kTurnsWorthLooking;

@@ -37,7 +37,7 @@ std::string settle(Communicator& roots, StaggerOptions& options) {
   share_value(roots, options.turns);
   share_value(roots, options.known);
   share_value(roots, options.servers);
-  if (options.known.roots == roots.size() && options.known.at_once > 0) {
+  if (is_of(options.known, roots.size())) {
     options.group = options.known.at_once;
     return " (the fastest before this run was resumed)";
   }

@@ -96,6 +96,11 @@ std::unique_ptr<Stagger> make_stagger(Communicator& roots, const StaggerOptions&
 /// half a turn, and 3 % of a run is what looking may cost.
 inline constexpr std::uint64_t kTurnsWorthLooking = 20;
 
+/// Whether `known` was found among as many roots.
+inline bool is_of(const KnownStagger& known, int roots) {
+  return known.roots == roots && known.at_once > 0;
+}
+
 /// One turn of a root; gives its place back however it ends.
 class StaggerTurn : private NonCopyable {
  public:
