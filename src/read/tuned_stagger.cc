@@ -33,15 +33,15 @@ StaggerTuner::StaggerTuner(int roots, int servers) : best_(roots) {
 
 void StaggerTuner::add_turn(std::uint64_t bytes, double seconds) {
   if (settled()) return;
+  if (bytes == 0) return stop();  // it was in memory
   // Runs may begin with small windows, and they are no measure of what comes.
-  if (static_cast<double>(bytes) > kLarger * static_cast<double>(largest_)) {
-    largest_ = bytes;
+  const auto most = static_cast<double>(std::exchange(largest_, std::max(largest_, bytes)));
+  if (most > 0 && static_cast<double>(bytes) > kLarger * most) {
     best_ = groups_.front();
     best_rate_ = 0;
     trial_ = 0;
     return;
   }
-  if (bytes == 0) return stop();  // it was in memory
   const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
   const bool slower = rate * kClearly < best_rate_;
   if (rate > best_rate_ * kClearly) {
@@ -108,7 +108,7 @@ bool TunedStagger::acquire(std::uint64_t turn, const GiveUp& give_up) {
 void TunedStagger::release(std::uint64_t bytes) {
   if (unlimited()) return;
   inner().release(bytes);
-  if (final_) return;
+  if (final_ || !std::exchange(begun_, true)) return;
   bytes_ = bytes;
   seconds_ = static_cast<double>(now_ns() - began_ns_) * 1e-9;
   to_report_ = true;

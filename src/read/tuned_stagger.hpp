@@ -3,9 +3,10 @@
 //   turn t is over:  root r --- bytes, seconds ---> root 0: StaggerTuner
 //   before turn t+1: root r <-- n, is it final? --- root 0
 //
-// As long as n is tried out no root begins a turn before all have ended the one before, so each
-// turn is a race of its own, and n changes while nobody reads. After the final n there are no such
-// messages any more.
+// Not of the first turn, in which caches and buffers are empty: all roots take it as they come. From
+// the second on, as long as n is tried out, no root begins a turn before all have ended the one
+// before: n changes while nobody reads, at the price of servers that idle for a moment. After the
+// final n there are no such messages any more.
 #pragma once
 
 #include <atomic>
@@ -27,9 +28,8 @@ namespace forebay {
 /// Pure: the choice depends on the figures alone.
 class StaggerTuner {
  public:
-  /// The first turn does not count: caches and buffers are empty in it. Nor do those before one
-  /// that reads far more: the search begins anew. A turn that reads nothing ends it: all read at
-  /// once.
+  /// A turn that reads far more than those before it does not count, nor do they: the search begins
+  /// anew. One that reads nothing ends it: all read at once.
   explicit StaggerTuner(int roots, int servers = 0);
 
   /// For the next turn.
@@ -82,6 +82,7 @@ class TunedStagger final : public Stagger {
   std::uint64_t bytes_ = 0;     ///< of the last turn
   std::int64_t began_ns_ = 0;
   double seconds_ = 0;
+  bool begun_ = false;      ///< the first turn has ended
   bool to_report_ = false;  ///< a turn of the trials has ended
   bool left_ = false;
   std::atomic<bool> final_ = false;

@@ -88,6 +88,26 @@ TEST_P(StaggerRaces, AFailureEndsTheSearchForTheBestGroup) {
   });
 }
 
+TEST_P(StaggerRaces, NobodyWaitsForTheFirstTurnOfOthersInTheSearch) {
+  constexpr int kRoots = 3;
+  run_ranks(kRoots, 0, [](const auto& comm) {
+    const StaggerOptions options{.by = GetParam(), .limit = std::chrono::milliseconds(20000)};
+    const auto stagger = make_stagger(*comm, options, nullptr);
+    const auto take_turn = [&](std::uint64_t turn) {
+      StaggerTurn mine(*stagger, turn, {});
+      EXPECT_TRUE(mine.granted());
+      mine.count(1000);
+    };
+    for (int first = 0; first < kRoots; ++first) {  // each is done before the next one begins
+      if (comm->rank() == first) take_turn(0);
+      if (comm->rank() == first) take_turn(1);
+      comm->barrier();
+    }
+    for (std::uint64_t turn = 2; turn < 8; ++turn) take_turn(turn);
+    comm->barrier();
+  });
+}
+
 TEST(TokenRing, EveryRootIsInOneRingOfItsLabel) {
   for (int roots = 1; roots <= 20; ++roots) {
     for (int group = 1; group <= roots; ++group) {

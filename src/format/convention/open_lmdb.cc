@@ -1,6 +1,7 @@
 // The row of LMDB in the registry: one database or several, and which records are samples.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "format/convention/convention_set.hpp"
@@ -43,23 +44,38 @@ bool holds_no_samples(lmdb::Database& database) {
          (database.name().empty() && database.named_databases().size() == database.entries());
 }
 
-/// The only database that `text` names, where every record of it is a sample; else nothing.
-std::unique_ptr<DataSet> open_plain(const std::string& text, const FormatOptions& options) {
+/// The only database that `text` names; null where it names several.
+std::optional<lmdb::Database> open_alone(const std::string& text, const FormatOptions& options) {
   const std::vector<PartDatabases> list = find_databases(text);
   // A pattern may stand for a single database whose name only it tells.
-  if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return nullptr;
-  lmdb::Database database = open_one(text, options);
-  auto guess = guess_of_plain(database, convention_of(options));
-  if (!guess && options.whole && holds_no_samples(database)) guess = std::string();
-  if (!guess) return nullptr;
-  database.pages().count_from_here();
+  if (list.size() > 1 || list[0].paths.size() > 1 || list[0].paths[0] != text) return std::nullopt;
+  return open_one(text, options);
+}
+
+/// The only database that `text` names, where every record of it is a sample; else nothing. The
+/// first peer looks: many that open a file together would all ask the same few pages of it.
+std::unique_ptr<DataSet> open_plain(const FormatRequest& request) {
+  const FormatOptions& options = request.options;
+  std::optional<lmdb::Database> database;
+  std::optional<std::string> note;
+  request.peers.together([&] {
+    if (request.peers.rank() != 0) return;
+    database = open_alone(request.text, options);
+    if (!database) return;
+    note = guess_of_plain(*database, convention_of(options));
+    if (!note && options.whole && holds_no_samples(*database)) note = std::string();
+  });
+  const bool plain = !request.peers.told_by(0, note ? "plain" : "").empty();
+  if (!plain) return nullptr;
   lmdb::LmdbSetOptions of_set = set_options(options);
-  of_set.note = std::move(*guess);
-  return std::make_unique<lmdb::LmdbSet>(text, std::move(database), std::move(of_set));
+  of_set.note = request.peers.told_by(0, note.value_or(""));
+  if (!database) database = open_one(request.text, options);
+  database->pages().count_from_here();
+  return std::make_unique<lmdb::LmdbSet>(request.text, std::move(*database), std::move(of_set));
 }
 
 std::unique_ptr<DataSet> open(const FormatRequest& request) {
-  if (auto plain = open_plain(request.text, request.options)) return plain;
+  if (auto plain = open_plain(request)) return plain;
   return open_by_convention(request.text, request.options);
 }
 

@@ -21,17 +21,15 @@ constexpr std::string_view kEmpty =
 constexpr std::string_view kRestore = "restore the file from a copy";
 constexpr int kStableReads = 64;
 
-using MetaBytes = std::array<std::byte, kMetaEnd>;
-
 /// Reads until two reads agree: a writer may be half-way through a meta page.
-MetaBytes read_stable(const File& file, std::uint64_t offset) {
-  MetaBytes bytes{};
+std::vector<std::byte> read_stable(const File& file, std::uint64_t offset, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::vector<std::byte> again(size);
   file.read(offset, bytes);
   for (int i = 0; i < kStableReads; ++i) {
-    MetaBytes again{};
     file.read(offset, again);
     if (again == bytes) return bytes;
-    bytes = again;
+    bytes.swap(again);
   }
   throw Error(ErrorKind::changed, "the meta pages do not come to rest",
               "wait until the writer is done", {.file = file.path(), .offset = offset});
@@ -101,8 +99,10 @@ void refuse_impossible_trees(const Meta& meta, const File& file) {
   }
 }
 
-/// Page 1 lies one page size into the file. Without a sound page 0 that size has to be tried.
+/// Page 1 lies one page size into the file, whose `begin` is known. Without a sound page 0 that
+/// size has to be tried.
 std::unique_ptr<const Meta> find_second_meta(const File& file, std::uint64_t file_size,
+                                             std::span<const std::byte> begin,
                                              std::uint32_t page_size, std::string& fault) {
   const std::uint32_t smallest = page_size != 0 ? page_size : kMinPageSize;
   const std::uint32_t largest = page_size != 0 ? page_size : kMaxPageSize;
@@ -111,7 +111,9 @@ std::unique_ptr<const Meta> find_second_meta(const File& file, std::uint64_t fil
       fault = "the file ends before it";
       break;
     }
-    const MetaBytes bytes = read_stable(file, size);
+    std::vector<std::byte> read;
+    if (begin.size() < size + kMetaEnd) read = read_stable(file, size, kMetaEnd);
+    const auto bytes = read.empty() ? begin.subspan(size) : std::span<const std::byte>(read);
     fault = fault_of_meta(bytes, 1);
     if (!fault.empty()) continue;
     if (decode_meta(bytes).page_size() == size) {
@@ -163,14 +165,16 @@ MetaPages read_meta_pages(const File& file) {
                 std::string(file_size == 0 ? kEmpty : kNotLmdb),
                 {.file = file.path(), .offset = 0});
   }
-  const MetaBytes first = read_stable(file, 0);
+  // Both at once where pages are as small as can be: servers seek for each request.
+  const std::vector<std::byte> first =
+      read_stable(file, 0, std::min<std::uint64_t>(file_size, kMinPageSize + kMetaEnd));
   refuse_other_formats(first, file.path());
   MetaPages pages;
   std::string fault0 = fault_of_meta(first, 0);
   std::string fault1;
   if (fault0.empty()) pages.metas[0] = std::make_unique<const Meta>(decode_meta(first));
   const std::uint32_t page_size = pages.metas[0] ? pages.metas[0]->page_size() : 0;
-  pages.metas[1] = find_second_meta(file, file_size, page_size, fault1);
+  pages.metas[1] = find_second_meta(file, file_size, first, page_size, fault1);
   if (!pages.metas[0] && !pages.metas[1]) refuse_bad_metas(file, first, fault0, fault1);
   const bool second = !pages.metas[0] ||
                       (pages.metas[1] && pages.metas[1]->transaction > pages.metas[0]->transaction);
