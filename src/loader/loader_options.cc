@@ -12,6 +12,7 @@
 #include "loader/shard.hpp"
 #include "order/order_limits.hpp"
 #include "order/order_table.hpp"
+#include "read/read_setup.hpp"
 #include "read/strategy_table.hpp"
 
 namespace forebay {
@@ -285,6 +286,11 @@ void LoaderOptions::validate(int connected) const {
   }
   require_range("buffers", buffers >= 1 && buffers <= kMostBuffers, buffers);
   require_range("roots", roots >= kEveryRank && roots <= kMostRoots, roots);
+  if (roots == kEveryRank && asks_for_turns(*this)) {
+    throw Error(ErrorKind::usage,
+                "it is roots that take turns, and there are none where each rank reads",
+                "leave out --stagger, or --roots each");
+  }
   require_range("timeout", timeout.count() >= 1 && timeout <= kLongestTimeout, timeout.count());
   require_fitting_shard(*this, connected);
   require_sharing(order_ranks(connected), batch);

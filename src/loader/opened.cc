@@ -112,9 +112,10 @@ Recognized recognize(const Ranks& ranks, const std::string& path, const LoaderOp
 ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, const std::string& path,
                  const Recognized& found, CorePlan cores) {
   ReadSetup setup;
+  const ReadAlone alone = who_reads(ranks, options, found.local);
   collectively(*ranks.world, [&] {
-    setup = choose_setup(options, ranks.node->size(), find_format(found.format, path).located,
-                         who_reads(ranks, options, found.local));
+    setup =
+        choose_setup(options, ranks.node->size(), find_format(found.format, path).located, alone);
     const bool threads = setup.engine != ReadEngine::mpiio || ranks.world->concurrent();
     if (threads) return;
     throw Error(
@@ -123,6 +124,12 @@ ReadSetup choose(const Ranks& ranks, const LoaderOptions& options, const std::st
         "MPI_THREAD_MULTIPLE",
         "initialise MPI with MPI_Init_thread(MPI_THREAD_MULTIPLE), or use another --engine");
   });
+  if (setup.alone && asks_for_turns(options) && ranks.world->rank() == 0 &&
+      ranks.world->size() > 1) {
+    log(LogLevel::warning, "no turns are taken: each rank reads for itself{}",
+        alone == ReadAlone::unless_roots ? " ('--roots 1' lets one of each node read for all)"
+                                         : "");
+  }
   setup.cores = std::move(cores);
   return setup;
 }

@@ -98,8 +98,7 @@ void choose_mpiio(ReadSetup& setup, const LoaderOptions& options, bool located) 
     refuse_mpiio("files with fields are not read together", "use --mpiio independent");
   }
   setup.collective = wanted || (options.mpiio == MpiioMode::automatic && common_steps && located);
-  const bool turns = options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
-  if (turns && setup.collective) {
+  if (asks_for_turns(options) && setup.collective) {
     refuse_mpiio("roots that read together take no turns",
                  "use --mpiio independent, or no --stagger");
   }

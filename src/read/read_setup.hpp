@@ -58,6 +58,11 @@ struct ReadSetup {
   bool walks() const { return !reads_extents() || locate == Locate::scatter; }
 };
 
+/// Whether a number of roots that read at once was asked for, or looking for one.
+inline bool asks_for_turns(const ReadOptions& options) {
+  return options.stagger != kStaggerByStrategy && options.stagger != kNoStagger;
+}
+
 /// Pure but for the memory limit of the machine. `node_ranks`: ranks on this node.
 /// `located`: where samples are has to be located (Format::located). Throws usage when knobs do not
 /// go together.

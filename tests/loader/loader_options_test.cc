@@ -66,6 +66,11 @@ TEST(LoaderOptions, RefusesWhatOnlyCodeCanSet) {
   };
   EXPECT_THAT(refused([](LoaderOptions& o) { o.buffers = 0; }), HasSubstr("buffers is 0"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.roots = -2; }), HasSubstr("roots is -2"));
+  EXPECT_THAT(refused([](LoaderOptions& o) {
+                o.roots = kEveryRank;
+                o.stagger = 2;
+              }),
+              HasSubstr("roots that take turns"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds::max(); }),
               HasSubstr("timeout is"));
   EXPECT_THAT(refused([](LoaderOptions& o) { o.timeout = std::chrono::milliseconds(0); }),

@@ -15,9 +15,11 @@
 #include "core/clock.hpp"
 #include "forebay/error.hpp"
 #include "forebay/loader.hpp"
+#include "read/read_setup.hpp"
 #include "read/stagger.hpp"
 #include "tests/read/extent_support.hpp"
 #include "tests/support/counting_source.hpp"
+#include "tests/support/log_catcher.hpp"
 #include "tests/support/scale.hpp"
 
 namespace forebay {
@@ -281,6 +283,19 @@ TEST(FoundStagger, IsNotLookedForInShortRuns) {
   EXPECT_THAT(found.explained, testing::HasSubstr("all 4 roots read at once (looking for fewer"));
   EXPECT_EQ(found.at_once, 4U);
   EXPECT_THAT(found.state, testing::Not(testing::HasSubstr("stagger")));
+}
+
+// Whoever asks for turns hears that there are none.
+TEST(AskedForTurns, AreSaidToBeMissingWhereEachRankReads) {
+  const test::TemporaryFolder folder;
+  const std::string path = LmdbBuilder().in_order(kEntries).values(50).build(folder.file("data"));
+  for (const int stagger : {kStaggerByStrategy, kNoStagger, kMeasureStagger, 1}) {
+    LoaderOptions options = LoaderOptions::parse("batch=13,order=shuffled,epochs=1");
+    options.stagger = stagger;
+    const test::LogCatcher said;
+    run_ranks(3, 0, [&](const auto& comm) { Loader::open(comm, path, options); });
+    EXPECT_EQ(said.count("no turns are taken"), asks_for_turns(options) ? 1U : 0U) << stagger;
+  }
 }
 
 }  // namespace

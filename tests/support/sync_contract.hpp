@@ -8,11 +8,9 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "core/log.hpp"
 #include "core/mix.hpp"
 #include "forebay/sync.hpp"
 #include "tests/support/tensor_numbers.hpp"
@@ -125,35 +123,5 @@ inline std::vector<OneSum> sums_of_all_kinds(std::uint64_t largest) {
   }
   return sums;
 }
-
-/// Collects what the library logs while it lives.
-class LogCatcher {
- public:
-  LogCatcher() {
-    set_log_hook(
-        [this](LogLevel, std::string_view message) {
-          const std::lock_guard lock(mutex_);
-          messages_.emplace_back(message);
-        },
-        LogLevel::warning);
-  }
-  ~LogCatcher() { set_log_hook({}); }
-  LogCatcher(const LogCatcher&) = delete;
-  LogCatcher& operator=(const LogCatcher&) = delete;
-
-  std::vector<std::string> messages() const {
-    const std::lock_guard lock(mutex_);
-    return messages_;
-  }
-  std::size_t count(std::string_view part) const {
-    const auto all = messages();
-    return static_cast<std::size_t>(std::ranges::count_if(
-        all, [&](const auto& one) { return one.find(part) != std::string::npos; }));
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> messages_;
-};
 
 }  // namespace forebay::test

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "forebay/sync.hpp"
+#include "tests/support/log_catcher.hpp"
 #include "tests/support/sync_contract.hpp"
 
 namespace forebay {

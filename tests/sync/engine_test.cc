@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "forebay/sync.hpp"
+#include "tests/support/log_catcher.hpp"
 #include "tests/support/scale.hpp"
 #include "tests/support/sync_contract.hpp"
 

@@ -10,6 +10,7 @@
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
 #include "forebay/sync.hpp"
+#include "tests/support/log_catcher.hpp"
 #include "tests/support/sync_contract.hpp"
 
 namespace forebay {
