@@ -94,7 +94,7 @@ LoaderOptions random_options(RandomChoice& choice, std::uint64_t entries, int& r
   options.stage_bytes = std::uint64_t{64} << 20;
   if (options.strategy != Strategy::lmdb) {
     options.roots = static_cast<int>(choice.number(0, 4)) - 1;
-    options.stagger = static_cast<int>(choice.number(0, 2));
+    if (options.roots != kEveryRank) options.stagger = static_cast<int>(choice.number(0, 2));
     if (choice.one_in(3)) options.stagger_by = StaggerBy::ticket;
     if (choice.one_in(4)) options.locate = static_cast<Locate>(choice.number(0, 5));
     if (choice.one_in(2)) options.engine = static_cast<ReadEngine>(choice.number(0, 3));

@@ -72,7 +72,7 @@ inline LoaderOptions random_options(RandomChoice& choice, LoaderOptions options,
   options.gap_bytes = choice.number(0, 1) * 4096;
   if (options.order == OrderName::strided) options.coalesce = choice.number(0, 7);
   options.roots = static_cast<int>(choice.number(0, 4)) - 1;
-  options.stagger = static_cast<int>(choice.number(0, 2));
+  if (options.roots != kEveryRank) options.stagger = static_cast<int>(choice.number(0, 2));
   return options;
 }
 
