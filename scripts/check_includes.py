@@ -34,7 +34,7 @@ PUBLIC = {
     "storage": "storage", "storage_plugin": "storage",
     "dataset": "format", "packed_parts": "format", "transform": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
-    "communicator": "comm", "mpi": "comm",
+    "communicator": "comm", "connect": "comm", "mpi": "comm", "rendezvous": "comm",
     "options": "read", "samples": "read",
     "loader": "loader",
     "graph": "sync", "parameter_server": "sync", "sync": "sync",

@@ -1,7 +1,8 @@
 // The ranks that load and train together, behind one thin interface.
 //
-// Three implementations: MPI (forebay/mpi.hpp), one process alone (self_communicator), and ranks
-// as threads of one process (run_ranks, for tests and for trying things out).
+// Four implementations: MPI (forebay/mpi.hpp), ranks that are connected without MPI
+// (forebay/connect.hpp), one process alone (self_communicator), and ranks as threads of one process
+// (run_ranks, for tests and for trying things out).
 //
 // Waiting never burns a core: a blocked call sleeps in growing steps, gives up after the timeout
 // with a communication error, and calls the interrupt (if set) now and then, so that a failure
@@ -129,6 +130,9 @@ class Communicator {
   virtual void send(int to, std::span<const std::byte> message) = 0;
   /// The next message of rank `from`, if one has arrived whole. Never waits.
   virtual std::optional<std::vector<std::byte>> try_receive(int from) = 0;
+  /// Throws communication, with its number, where a rank is known to have died without a word.
+  /// Where nobody tells (MPI, threads), nothing. Thread-safe; cheap.
+  virtual void check_ranks() {}
   /// Whether helper threads may call this object beside the main thread (MPI_THREAD_MULTIPLE).
   virtual bool concurrent() const = 0;
 

@@ -140,6 +140,7 @@ void FailureBoard::poll() {
   const std::lock_guard lock(poll_mutex_);
   send_pending();
   receive();
+  check_world();
   const auto now = std::chrono::steady_clock::now();
   if (now < next_peer_check_) return;
   next_peer_check_ = now + std::chrono::seconds(1);
@@ -157,6 +158,18 @@ void FailureBoard::receive() {
   if (!several_nodes() || node_rank_ != 0) return;
   while (const auto message = world_->poll_notice()) {
     publish(std::string(reinterpret_cast<const char*>(message->data()), message->size()));
+  }
+}
+
+/// What failed on that rank is known before its end, if it was told.
+void FailureBoard::check_world() {
+  if (failed()) return;
+  try {
+    world_->check_ranks();
+  } catch (const Error& gone) {
+    publish(short_text(gone, Memory::kTextBytes));
+    to_send_ = true;
+    send_pending();
   }
 }
 

@@ -57,6 +57,7 @@ class FailureBoard : private NonCopyable {
   void publish(const std::string& text);
   void send_pending();
   void receive();
+  void check_world();
   void check_peers();
 
   std::shared_ptr<Communicator> world_;
