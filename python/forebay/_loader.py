@@ -43,7 +43,8 @@ class Loader:
             ``padded``; the default), ``wrap``, ``drop`` or ``exact`` (short). In the strided order
             of the whole run, and only with ``epochs=``.
         ranks: None: as the process was started, by ``mpirun``, ``srun``, ``torchrun`` or by hand.
-            Else ``"mpi"``, ``"env"``, ``"single"``, ``(rank, size)``, or an mpi4py communicator.
+            Else ``"mpi"``, ``"network"``, ``"env"``, ``"single"``, ``(rank, size)``, or an mpi4py
+            communicator.
         decode: None: by what the values are (Datum, image, or as ``schema=`` declares); others
             come as they are stored, under ``value``. False: always as stored. A function: called
             with the bytes of each stored value; returns a value, or a dictionary of fields.
@@ -280,6 +281,7 @@ class Loader:
 
     def _batches(self, generation: int) -> Generator[Batch, None, None]:
         pipelines = self._pipelines
+        self._ranks.require_still_alone()
         pipelines.begin_epoch()
         core = pipelines.core  # another thread may close the loader: then this one raises
         self._require_latest(generation)

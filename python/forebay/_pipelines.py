@@ -59,7 +59,7 @@ class Pipelines:
 
     def _open(self, options: Any) -> None:
         try:
-            self.core = core = _core.Loader(self._ranks._comm, os.fsencode(self._path), options)
+            self.core = core = _core.Loader(self._ranks.comm, os.fsencode(self._path), options)
         finally:
             _messages.tell()
         self._process = os.getpid()

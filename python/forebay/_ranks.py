@@ -1,11 +1,12 @@
-"""Which ranks load together, and how they were found.
+"""Which ranks load together, and how they were found and connected.
 
 ``mpi``
-    The process was started by ``mpirun``, or by ``srun`` with a plug-in for MPI: all ranks of
-    ``MPI_COMM_WORLD``, which share memory, read for each other, and fail together.
+    The process was started by ``mpirun``, or by ``srun`` with a plug-in for MPI.
+``network``
+    ``torchrun``, Lightning, Accelerate, ``srun`` without such a plug-in, ``torch.distributed``:
+    connected over TCP. As with MPI, ranks share memory, read for each other, and fail together.
 ``env``
-    ``torchrun``, ``srun`` without such a plug-in, or anything else that sets ``RANK`` and
-    ``WORLD_SIZE``: every process delivers its own share of the order. Nothing is exchanged.
+    Every process delivers its own share of the order. Nothing is exchanged.
 ``single``
     This process alone.
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,9 +23,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional, Union
 
-from . import _core
+from . import _connect, _core
 from ._errors import Error, serialized, usage
-from ._launch import find_place, processes_of_node, started_by_torchrun
+from ._launch import (
+    Place,
+    find_place,
+    find_place_of_worker,
+    in_worker,
+    processes_of_node,
+    started_by_torchrun,
+    torch_processes,
+)
 
 
 @dataclass(frozen=True)
@@ -35,14 +43,27 @@ class Ranks:
     Attributes:
         rank: This process's number, from 0.
         size: How many there are.
-        kind: ``mpi``, ``env`` or ``single``.
+        kind: ``mpi``, ``network``, ``env`` or ``single``.
     """
 
     rank: int
     size: int
     kind: str
     _comm: Any = None
-    _on_node: int = 1  # of kind env: how many processes this node has
+    _place: Optional[Place] = None  # of kinds network and env
+    _assumed: bool = False  # that this process is alone, as nothing told of others
+
+    @property
+    def comm(self) -> Any:
+        """The communicator of _core. Of kind network the first use connects all, together."""
+        if self.kind == "network" and self._place is not None:
+            return _connect.connect(self._place)
+        return self._comm
+
+    @property
+    def together(self) -> bool:
+        """Whether these are several ranks that talk to each other."""
+        return self.size > 1 and self.kind in ("mpi", "network")
 
     @property
     def connected(self) -> int:
@@ -57,16 +78,29 @@ class Ranks:
     @property
     def strangers(self) -> int:
         """Ranks of this node that do not know of each other, and must share it all the same."""
-        return self._on_node if self.kind == "env" else 1
+        return self._place.on_node if self.kind == "env" and self._place is not None else 1
 
     def require_exchange(self, what: str) -> None:
         """Raises UsageError where ranks are not connected, and there are several."""
         if self.kind != "env" or self.size == 1:
             return
         raise usage(
-            f"{what} moves data between ranks, which needs MPI",
-            "start the program by mpirun, or srun --mpi=pmix, instead of torchrun",
+            f"{what} moves data between ranks, and with ranks={(self.rank, self.size)} or 'env' "
+            "they are not connected",
+            "leave out ranks under torchrun, srun or mpirun",
         )
+
+    def require_still_alone(self) -> None:
+        """Raises UsageError where this process was taken to be alone, and is not."""
+        if not self._assumed:
+            return
+        group = torch_processes()
+        if group is not None and group.get_world_size() > 1:
+            raise usage(
+                f"this was opened for this process alone, and it is rank {group.get_rank()} of "
+                f"{group.get_world_size()} now: each would get all samples",
+                "open it after init_process_group; if all samples are meant, give ranks='single'",
+            )
 
 
 RanksLike = Union[None, str, Ranks, "tuple[int, int]", Any]
@@ -79,14 +113,14 @@ class _Process:
         self.pid = os.getpid()
         self.open: list[weakref.ref[Any]] = []  # in the order of opening, which ranks share
         self.failed = False
-        self.told = False
 
     def is_others(self, error: BaseException) -> bool:
         """Whether another rank has failed, and tells itself how."""
-        mpi = _core.begun_mpi()
-        if mpi is None or not isinstance(error, Error) or error.rank is None:
+        if not isinstance(error, Error) or error.rank is None:
             return False
-        return error.rank != mpi.world.rank
+        mpi = _core.begun_mpi()
+        comm = _connect.connection() if mpi is None else mpi.world
+        return comm is not None and error.rank != comm.rank
 
     def end(self) -> None:
         if os.getpid() != self.pid:
@@ -106,6 +140,7 @@ class _Process:
                     thing._end_with_process(self.failed)
         finally:
             del mpi
+            _connect.forget()
             _core.end_mpi()
 
 
@@ -150,31 +185,9 @@ def failing_together(ranks: Ranks) -> Iterator[None]:
     try:
         yield
     except Error as error:
-        if ranks.kind == "mpi" and ranks.size > 1:
-            _core.fail_together(ranks._comm, serialized(error))
+        if ranks.together:
+            _core.fail_together(ranks.comm, serialized(error))
         raise
-
-
-def _from_environment() -> Optional[tuple[Ranks, str]]:
-    """Ranks, and the variables that have told of them."""
-    place = find_place()
-    if place is None:
-        return None
-    comm = _core.self_communicator()
-    return Ranks(place.rank, place.size, "env", comm, place.on_node), place.told_by
-
-
-def _tell_what_is_lost(ranks: Ranks, told_by: str) -> None:
-    if _process.told:
-        return
-    _process.told = True
-    if ranks.rank == 0:
-        warnings.warn(
-            f"forebay: {ranks.size} ranks from {told_by}, without MPI: each reads for "
-            "itself, nothing is exchanged in memory, and a rank that fails does not end others. "
-            "Under mpirun or srun --mpi=pmix ranks share what they read.",
-            stacklevel=4,
-        )
 
 
 def _adopt(comm: Any) -> Ranks:
@@ -189,7 +202,7 @@ def _adopt(comm: Any) -> Ranks:
     except (ImportError, TypeError, AttributeError):
         raise usage(
             f"ranks is {comm!r}",
-            "give None, 'mpi', 'env', 'single', (rank, size), or an mpi4py communicator",
+            "give None, 'mpi', 'network', 'env', 'single', (rank, size), or an mpi4py communicator",
         ) from None
     ours = _core.mpi_library()
     if not library.startswith(ours):
@@ -216,19 +229,46 @@ def find_ranks(ranks: RanksLike = None) -> Ranks:
         rank, size = ranks if len(ranks) == 2 else (-1, 0)
         if not all(isinstance(each, int) for each in (rank, size)) or not 0 <= rank < size:
             raise usage(f"ranks is {ranks!r}", "give (rank, size) with 0 <= rank < size")
-        return Ranks(rank, size, "env", _core.self_communicator(), processes_of_node())
+        place = Place(rank, size, processes_of_node(), "ranks")
+        return _alone_as(place)
     return _adopt(ranks)
 
 
-def _as_started() -> Ranks:
-    # The innermost launcher counts: torchrun may itself be started by srun or mpirun on each node.
-    if _core.launched_by_mpi() and not started_by_torchrun():
-        return _named("mpi")
-    found = _from_environment()
-    if found is None or found[0].size == 1:
+def _alone_as(place: Place) -> Ranks:
+    return Ranks(place.rank, place.size, "env", _core.self_communicator(), place)
+
+
+def _connected_as(place: Place) -> Ranks:
+    if place.size == 1:
         return _named("single")
-    _tell_what_is_lost(*found)
-    return found[0]
+    return Ranks(place.rank, place.size, "network", None, place)
+
+
+def ranks_of_worker(place: Optional[Place] = None) -> Ranks:
+    """In a worker of a DataLoader: its rank's place, or ``place``, unconnected."""
+    place = place or find_place_of_worker()
+    return _named("single") if place is None or place.size == 1 else _alone_as(place)
+
+
+def _as_started() -> Ranks:
+    if in_worker():
+        return ranks_of_worker()
+    # The innermost launcher counts: torchrun may itself be started by srun or mpirun on each node.
+    by_mpi = _core.launched_by_mpi() and not started_by_torchrun()
+    if torch_processes() is None:
+        if by_mpi:
+            return _named("mpi")
+        place = find_place()
+        if place is None:
+            return Ranks(0, 1, "single", _core.self_communicator(), _assumed=True)
+        return _connected_as(place)
+    place = find_place()
+    assert place is not None
+    if by_mpi:
+        ranks = _named("mpi")
+        if (ranks.rank, ranks.size) == (place.rank, place.size):
+            return ranks
+    return _connected_as(place)
 
 
 def _named(name: str) -> Ranks:
@@ -237,12 +277,12 @@ def _named(name: str) -> Ranks:
     if name == "mpi":
         world = _core.begin_mpi().world
         return Ranks(world.rank, world.size, "mpi", world)
-    if name == "env":
-        found = _from_environment()
-        if found is not None:
-            return found[0]
+    if name in ("env", "network"):
+        place = find_place()
+        if place is not None:
+            return _alone_as(place) if name == "env" else _connected_as(place)
         raise usage(
             "neither RANK and WORLD_SIZE nor srun's variables are set",
             "start the program by torchrun or srun, or give ranks=(rank, size)",
         )
-    raise usage(f"ranks is {name!r}", "use one of mpi, env, single, or (rank, size)")
+    raise usage(f"ranks is {name!r}", "use one of mpi, network, env, single, or (rank, size)")

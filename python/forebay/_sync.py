@@ -74,7 +74,7 @@ class Synchronizer:
         self.ranks: Ranks = find_ranks(ranks)
         self.ranks.require_exchange("summing gradients")
         self._core: Any = _core.make_sync_engine(
-            self.ranks._comm,
+            self.ranks.comm,
             strategy,
             cycle_ms,
             fusion_bytes,

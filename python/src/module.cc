@@ -56,6 +56,7 @@ NB_MODULE(_core, module) {
   forebay::python::add_log(module);
   forebay::python::add_errors(module);
   forebay::python::add_communicators(module);
+  forebay::python::add_rendezvous(module);
   forebay::python::add_loader(module);
   forebay::python::add_samples(module);
   forebay::python::add_order(module);

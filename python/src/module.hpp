@@ -21,6 +21,7 @@ namespace nb = nanobind;
 
 void add_errors(nb::module_& module);
 void add_communicators(nb::module_& module);
+void add_rendezvous(nb::module_& module);
 void add_loader(nb::module_& module);
 void add_samples(nb::module_& module);
 void add_order(nb::module_& module);

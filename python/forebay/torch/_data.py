@@ -11,9 +11,10 @@ import torch.utils.data
 
 from .. import _core
 from .._errors import usage
+from .._launch import Place, find_place_of_worker, in_worker
 from .._loader import Loader
 from .._options import global_batch, loader_options
-from .._ranks import RanksLike, find_ranks
+from .._ranks import RanksLike, find_ranks, ranks_of_worker
 from ._tensors import as_tensors
 
 
@@ -32,12 +33,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._loader: Optional[Loader] = None
         self._process = 0  # that has opened it
         self._state: Optional[dict[str, Any]] = None
+        self._place: Optional[Place] = None  # of the rank, in a worker that cannot find it out
         # Workers of every epoch may be new processes: all see the same number.
         self._epochs = torch.zeros(1, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
 
     def _open(self) -> Loader:
         if self._loader is None or self._process != os.getpid():
-            self._loader = Loader(*self._args, **self._options)
+            options = self._options
+            if in_worker() and options.get("ranks") is None:
+                options = {**options, "ranks": ranks_of_worker(self._place)}
+            self._loader = Loader(*self._args, **options)
             self._process = os.getpid()
             if self._state is not None:
                 self._loader.load_state_dict(self._state)
@@ -80,7 +85,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._loader.load_state_dict(state)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loader": None}
+        place = self._place or find_place_of_worker()
+        return {**self.__dict__, "_loader": None, "_place": place}
 
 
 class Sampler(torch.utils.data.Sampler[int]):
@@ -129,6 +135,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
+        self._ranks.require_still_alone()
         epoch, self._epoch = self._epoch, self._epoch + 1
         return iter(self._ids(epoch).tolist())
 
