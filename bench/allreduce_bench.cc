@@ -1,14 +1,16 @@
 // What it costs to sum one buffer over the ranks of a job: Forebay's algorithms beside MPI's own.
 //
-//   mpirun -n 4 allreduce_bench [--largest BYTES] [--turns N]
+//   mpirun -n 4 allreduce_bench [--largest BYTES] [--turns N] [--tcp FOLDER]
 //
 //   blocking    MPI_Allreduce, from memory of the caller to memory of the caller
 //   mpi         MPI_Iallreduce, moved on as the progress thread does it: rests between looks
 //   direct      blocks that each rank adds up in the order of ranks
 //   two_level   in memory that the ranks of a node share
 //
-// The last three include the copies into and out of their buffers, as the engine makes them. Every
-// turn measures all of them once for each size, since other load may change; reported are the
+//   tcp_...     the last three over connections without MPI, with FOLDER as their rendezvous
+//
+// All but the first include the copies into and out of their buffers, as the engine makes them.
+// Every turn measures all of them once for each size, since other load may change; reported are the
 // medians of the slowest rank, and the CPU time of a rank as a share of the elapsed time. Rank 0
 // prints one JSON object.
 #include <fmt/core.h>
@@ -22,12 +24,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/figures.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
+#include "forebay/connect.hpp"
 #include "forebay/error.hpp"
 #include "forebay/mpi.hpp"
 #include "sync/summation.hpp"
@@ -101,17 +105,26 @@ int run(int argc, char** argv) {
   const int turns = std::stoi(option(words, "--turns", "5"));
   const MpiSession session;
   const auto comm = session.world();
+  const std::string folder = option(words, "--tcp", "");
+  std::vector<std::pair<std::string, std::shared_ptr<Communicator>>> worlds{{"", comm}};
+  if (!folder.empty()) {
+    const auto rendezvous = file_rendezvous(folder);
+    worlds.emplace_back("tcp_",
+                        connect_ranks(*rendezvous, {.rank = comm->rank(), .size = comm->size()}));
+  }
   std::vector<std::unique_ptr<Summations>> sums;
   std::vector<Method> methods{{.name = "blocking", .sum = &sum_blocking}};
   const std::map<std::string, SyncAlgorithm> algorithms{{"mpi", SyncAlgorithm::mpi},
                                                         {"direct", SyncAlgorithm::direct},
                                                         {"two_level", SyncAlgorithm::two_level}};
-  for (const auto& [name, algorithm] : algorithms) {
-    sums.push_back(std::make_unique<Summations>(
-        *comm, SummationOptions{.algorithm = algorithm, .largest = largest, .lanes = 1}));
-    methods.push_back({.name = name, .sum = [lane = &sums.back()->lane(0)](auto in, auto out) {
-                         sum_by(*lane, in, out);
-                       }});
+  for (const auto& [prefix, world] : worlds) {
+    for (const auto& [name, algorithm] : algorithms) {
+      sums.push_back(std::make_unique<Summations>(
+          *world, SummationOptions{.algorithm = algorithm, .largest = largest, .lanes = 1}));
+      methods.push_back(
+          {.name = prefix + name,
+           .sum = [lane = &sums.back()->lane(0)](auto in, auto out) { sum_by(*lane, in, out); }});
+    }
   }
   Json sizes = Json::array();
   for (std::size_t bytes = 4096; bytes <= largest; bytes *= 4) {
