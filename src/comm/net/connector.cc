@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 #include <thread>
 
 #include "forebay/error.hpp"
@@ -87,7 +88,8 @@ void Connector::begin_calls() {
                .handshake = Handshake::connect(secret_, rank_, called.rank, random_bytes()),
                .until = now + limits_.handshake,
                .connected = false});
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      fault_ = error.happened();
       called.next_try = now + called.pause;  // its host may not be reachable yet
     }
   }
@@ -118,7 +120,10 @@ bool Connector::move(Call& call, bool& failed) {
   if (!call.connected) {
     pollfd ready{.fd = call.socket.get(), .events = POLLOUT, .revents = 0};
     if (::poll(&ready, 1, 0) == 0) return failed = Clock::now() > call.until;
-    if (connection_error(call.socket) != 0) return failed = true;
+    if (const int error = connection_error(call.socket)) {
+      fault_ = std::generic_category().message(error);
+      return failed = true;
+    }
     call.connected = true;
   }
   for (bool moved = true; moved && !call.handshake.over();) {
@@ -197,7 +202,8 @@ void Connector::fail_for_time() const {
     if (first < 0) first = rank;
   }
   throw Error(ErrorKind::communication,
-              fmt::format("rank {} could not be connected with: {}", rank_, missing),
+              fmt::format("rank {} could not be connected with: {}{}", rank_, missing,
+                          fault_.empty() ? "" : " (" + fault_ + ")"),
               "look whether they run, and whether a firewall is between the nodes",
               {.rank = first});
 }

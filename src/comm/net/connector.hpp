@@ -10,7 +10,9 @@
 #include <chrono>
 #include <functional>
 #include <list>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/net/handshake.hpp"
@@ -58,7 +60,7 @@ class Connector : private NonCopyable {
   void wait();
   void serve_callers();
   void serve_calls();
-  static bool move(Call& call, bool& failed);
+  bool move(Call& call, bool& failed);
   void keep(int rank, Descriptor socket);
   void check_time();
   [[noreturn]] void fail_for_time() const;
@@ -75,6 +77,7 @@ class Connector : private NonCopyable {
   std::list<Call> callers_;
   std::vector<Called> called_;
   Clock::time_point next_look_;
+  std::string fault_;  ///< why the last call that failed did so
 };
 
 }  // namespace forebay::net

@@ -40,8 +40,9 @@ class Group : private NonCopyable {
                      std::shared_ptr<const void> owner = nullptr) {
     return mesh_->start_send(in_world(to), {number_, channel, tag}, bytes, std::move(owner));
   }
-  Receiving receive(int from, Channel channel, std::uint64_t tag, std::span<std::byte> to) {
-    return {*mesh_, in_world(from), {number_, channel, tag}, to};
+  Receiving receive(int from, Channel channel, std::uint64_t tag, std::span<std::byte> to,
+                    bool wakes = true) {
+    return {*mesh_, in_world(from), {number_, channel, tag}, to, wakes};
   }
   std::optional<std::vector<std::byte>> take(int from, Channel channel) {
     return mesh_->take(in_world(from), {number_, channel, 0});
@@ -65,7 +66,7 @@ class Group : private NonCopyable {
   std::vector<int> members_;
   int rank_;
   std::uint64_t number_;
-  std::uint64_t tag_ = 0;
+  std::atomic<std::uint64_t> tag_ = 0;
 };
 
 }  // namespace forebay::net

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "core/copy_values.hpp"
 #include "forebay/error.hpp"
@@ -36,14 +36,10 @@ std::span<std::byte> Mailbox::begin(int source, const FrameHeader& header, Arriv
 
 void Mailbox::end(int source, const FrameHeader& header, Arrival& arrival) {
   const std::lock_guard lock(mutex_);
-  if (arrival.posted != nullptr) {
-    arrival.posted->state.store(Posted::State::filled, std::memory_order_release);
-    arrival.posted = nullptr;
-    return changed();
-  }
-  Message message = std::move(arrival.own);
-  arrival.own = {};
-  Box* const box = this->box(header.communicator);
+  if (arrival.posted != nullptr) return fill(*std::exchange(arrival.posted, nullptr), true);
+  Message message = std::exchange(arrival.own, {});
+  const bool dropped = std::exchange(arrival.dropped, false);
+  Box* const box = dropped ? nullptr : this->box(header.communicator);
   if (box == nullptr) return;
   const Port port = header.port();
   if (port.channel == Channel::notice) {
@@ -53,16 +49,23 @@ void Mailbox::end(int source, const FrameHeader& header, Arrival& arrival) {
   Slot& slot = box->slots[{source, port}];
   if (slot.posted.empty()) {
     slot.arrived.push_back(std::move(message));
+    changed();
   } else {
     Posted& posted = *slot.posted.front();
     slot.posted.pop_front();
     const bool fits = posted.to.size() == message.size();
     if (fits) copy_values(message, posted.to);
-    posted.state.store(fits ? Posted::State::filled : Posted::State::misfit,
-                       std::memory_order_release);
     if (slot.posted.empty()) box->slots.erase({source, port});
+    fill(posted, fits);
   }
-  changed();
+}
+
+/// Whoever posted it may take it away from now on.
+void Mailbox::fill(Posted& posted, bool fits) {
+  const bool wakes = posted.wakes;
+  posted.state.store(fits ? Posted::State::filled : Posted::State::misfit,
+                     std::memory_order_release);
+  if (wakes) changed();
 }
 
 void Mailbox::post(Posted& posted) {

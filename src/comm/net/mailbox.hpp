@@ -42,6 +42,7 @@ struct Posted {
   int source = 0;
   Port port;
   std::span<std::byte> to;
+  bool wakes = true;                          ///< who waits, as soon as it is filled
   std::atomic<State> state = State::waiting;  ///< misfit: a frame of another length has come
 };
 
@@ -49,6 +50,7 @@ struct Posted {
 struct Arrival {
   Posted* posted = nullptr;    ///< where it goes, else to memory of its own
   std::vector<std::byte> own;  ///< the payload
+  bool dropped = false;        ///< whoever waited for it has given up
 };
 
 /// Memory that other ranks read.
@@ -139,6 +141,7 @@ class Mailbox : private NonCopyable {
   }
   Box* box(std::uint64_t communicator);
   void sleep(std::uint64_t seen, Clock::time_point until);
+  void fill(Posted& posted, bool fits);
   void changed();
 
   std::mutex mutex_;  ///< of all that follows

@@ -10,7 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <stop_token>
 #include <system_error>
 
@@ -79,14 +79,15 @@ struct Mesh::Peer : FrameSink {
 };
 
 Sending::~Sending() {
-  if (!done() && frame_->owner == nullptr) mesh_->finish_copying(to_, *frame_);
+  if (!kept_ && !done()) mesh_->finish_copying(to_, *frame_);
 }
 
-Receiving::Receiving(Mesh& mesh, int from, const Port& port, std::span<std::byte> to)
+Receiving::Receiving(Mesh& mesh, int from, const Port& port, std::span<std::byte> to, bool wakes)
     : mesh_(&mesh), posted_(std::make_unique<Posted>()) {
   posted_->source = from;
   posted_->port = port;
   posted_->to = to;
+  posted_->wakes = wakes;
   mesh.post(*posted_);
 }
 
@@ -190,9 +191,10 @@ Sending Mesh::start_send(int to, const Port& port, std::span<const std::byte> by
   auto frame = std::make_shared<Outgoing>();
   frame->header = FrameHeader::make(rank_, port, bytes.size());
   frame->payload = bytes;
+  const bool kept = owner != nullptr;
   frame->owner = std::move(owner);
   push(peer(to), frame);
-  return {*this, to, std::move(frame)};
+  return {*this, to, std::move(frame), kept};
 }
 
 /// Sends what can be sent at once; the network thread does the rest.
@@ -240,6 +242,7 @@ void Mesh::withdraw(Posted& posted) {
   mailbox_.withdraw(posted);
   if (from.arrival.posted != &posted) return;
   from.arrival.posted = nullptr;
+  from.arrival.dropped = true;
   from.arrival.own.resize(posted.to.size());
   from.reader.redirect(from.arrival.own);
 }
@@ -304,8 +307,8 @@ void Mesh::receive(Peer& peer) {
     }
   } catch (const Error& error) {
     lose(peer, error.happened());
-  } catch (const std::bad_alloc&) {
-    lose(peer, "this rank has no memory for what it sends");
+  } catch (const std::exception& error) {  // no memory for what it sends
+    lose(peer, error.what());
   }
 }
 

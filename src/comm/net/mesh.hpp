@@ -41,8 +41,9 @@ class Mesh;
 class Sending {
  public:
   Sending() = default;
-  Sending(Mesh& mesh, int to, std::shared_ptr<Outgoing> frame)
-      : mesh_(&mesh), to_(to), frame_(std::move(frame)) {}
+  /// `kept`: somebody else keeps the memory.
+  Sending(Mesh& mesh, int to, std::shared_ptr<Outgoing> frame, bool kept)
+      : mesh_(&mesh), to_(to), frame_(std::move(frame)), kept_(kept) {}
   Sending(Sending&&) = default;
   Sending& operator=(Sending&&) = delete;
   ~Sending();
@@ -53,13 +54,15 @@ class Sending {
   Mesh* mesh_ = nullptr;
   int to_ = 0;
   std::shared_ptr<Outgoing> frame_;
+  bool kept_ = false;
 };
 
 /// Memory that waits for a frame. Nothing is written into it after the end of the object.
 class Receiving {
  public:
   Receiving() = default;
-  Receiving(Mesh& mesh, int from, const Port& port, std::span<std::byte> to);
+  /// `wakes`: whether to wake at once who waits when it is filled.
+  Receiving(Mesh& mesh, int from, const Port& port, std::span<std::byte> to, bool wakes = true);
   Receiving(Receiving&&) = default;
   Receiving& operator=(Receiving&&) = delete;
   ~Receiving();

@@ -28,6 +28,8 @@ namespace {
 
 // Places in one request: so many that a network is busy for long, and no request is large.
 constexpr std::size_t kMostPlaces = 1024;
+// Who waits is woken for the last one, and for one in so many bytes, to see that something comes.
+constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
 
 class NetReader final : public RemoteReader {
  public:
@@ -72,10 +74,14 @@ class NetReader final : public RemoteReader {
     const int owner = pieces.front().owner;
     const std::uint64_t tag = memory_->next_tag();
     std::vector<Mesh::ReadPlace> places;
+    std::size_t quiet = 0;
     for (const RemotePiece& piece : pieces) {
       if (piece.to.empty()) continue;
+      quiet += piece.to.size();
+      const bool wakes = &piece == &pieces.back() || quiet >= kWakeBytes;
+      if (wakes) quiet = 0;
       places.push_back({piece.offset, piece.to.size()});
-      parts_.push_back(memory_->receive(owner, Channel::read_answer, tag, piece.to));
+      parts_.push_back(memory_->receive(owner, Channel::read_answer, tag, piece.to, wakes));
     }
     memory_->start_send(owner, Channel::read_request, tag, std::as_bytes(std::span(places)));
   }
@@ -113,7 +119,7 @@ class NetRemoteMemory final : public RemoteMemory {
   }
   std::uint64_t bytes(int rank) const override { return sizes_[static_cast<std::size_t>(rank)]; }
   bool several_nodes() const override { return several_nodes_; }
-  void publish() override { std::atomic_thread_fence(std::memory_order_release); }
+  void publish() override {}  // what a barrier orders is enough
   std::unique_ptr<RemoteReader> make_reader(Transport transport, std::string& why) override {
     if (transport == Transport::one_sided) return std::make_unique<NetReader>(group_);
     why = "over TCP the owner's network thread answers, and there is no second way";

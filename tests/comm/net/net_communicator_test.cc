@@ -266,7 +266,6 @@ TEST(NetExchange, RefusesPlacesThatNoMemoryHas) {
     const auto far = memory->make_reader(Transport::one_sided, why);
     comm->barrier();
     std::vector<std::byte> room(10);
-    const test::RanksPerNode nothing(0);
     for (const std::uint64_t offset : {std::uint64_t{991}, ~std::uint64_t{0} - 4}) {
       const auto one = memory->make_reader(Transport::one_sided, why);
       const RemotePiece piece{.owner = 1 - comm->rank(), .offset = offset, .to = room};
