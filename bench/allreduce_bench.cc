@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "bench/figures.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/check.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/connect.hpp"

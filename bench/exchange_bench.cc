@@ -38,7 +38,7 @@
 
 #include "bench/figures.hpp"
 #include "comm/failure_board.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/check.hpp"
 #include "comm/progress_thread.hpp"
 #include "comm/values.hpp"
 #include "core/clock.hpp"

@@ -22,7 +22,7 @@
 #include "comm/values.hpp"
 #include "core/clock.hpp"
 #include "forebay/loader.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 #include "forebay/trace.hpp"
 
 namespace {

@@ -1,17 +1,9 @@
-# Everything made by others, found once. See scripts/install-deps.sh for the Debian packages.
+# Everything made by others but MPI (ForebayMpi.cmake), found once. See scripts/install-deps.sh for the Debian packages.
 find_program(FOREBAY_CCACHE ccache)
 if(FOREBAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${FOREBAY_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${FOREBAY_CCACHE})
 endif()
-
-# Debian lets both flavours live side by side; the suffix picks one. Elsewhere plain mpicxx serves.
-find_program(FOREBAY_MPICXX NAMES mpicxx.${FOREBAY_MPI} mpicxx REQUIRED)
-find_program(FOREBAY_MPIEXEC NAMES mpiexec.${FOREBAY_MPI} mpirun.${FOREBAY_MPI} mpiexec REQUIRED)
-set(MPI_CXX_COMPILER ${FOREBAY_MPICXX})
-set(MPIEXEC_EXECUTABLE ${FOREBAY_MPIEXEC})
-set(MPI_CXX_SKIP_MPICXX ON)
-find_package(MPI REQUIRED COMPONENTS CXX)
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

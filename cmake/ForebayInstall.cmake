@@ -3,8 +3,7 @@
 #   find_package(Forebay)
 #   target_link_libraries(program PRIVATE Forebay::forebay)
 #
-# The library exists once per MPI flavour. Both can be installed to one prefix: each brings its own
-# ForebayTargets-<flavour>.cmake, and the variable Forebay_MPI of the using project picks one.
+# The MPI backends lie beside the library, which looks for them there; nobody links to them.
 include(CMakePackageConfigHelpers)
 
 # A static library would drag its object libraries and all their dependencies into the package.
@@ -18,7 +17,10 @@ install(DIRECTORY include/forebay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_
         PATTERN *.hpp PATTERN *.h)
 install(TARGETS forebay EXPORT ForebayTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT ForebayTargets NAMESPACE Forebay:: DESTINATION ${FOREBAY_PACKAGE_DIR}
-        FILE ForebayTargets-${FOREBAY_MPI}.cmake)
+        FILE ForebayTargets.cmake)
+foreach(flavour IN LISTS FOREBAY_MPI_FLAVOURS)
+  install(TARGETS forebay-mpi-${flavour} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
 configure_package_config_file(cmake/ForebayConfig.cmake.in ForebayConfig.cmake
                               INSTALL_DESTINATION ${FOREBAY_PACKAGE_DIR})
 write_basic_package_version_file(ForebayConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -26,10 +26,14 @@ function(forebay_unity target)
 endfunction()
 
 # forebay_room(NAME LIBRARIES lib...): one folder under src/ becomes one object library; all rooms
-# together are the library. Sources are every *.cc of the folder and its sub-folders.
+# together are the library. Sources are every *.cc of the folder and its sub-folders, without those whose
+# path matches EXCLUDE.
 function(forebay_room name)
-  cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "EXCLUDE" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(ROOM_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ROOM_EXCLUDE})
+  endif()
   if(NOT sources)
     return()
   endif()

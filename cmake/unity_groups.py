@@ -5,9 +5,7 @@ a line, in the order of the files.
 Files of one group become one translation unit, so no two of them may define the same name in their
 unnamed namespaces. What a file defines is guessed generously from the lines that begin at the left
 margin there: a name too many only sends a file to another group. An alias (`using Json = ...;`) may
-be in several files that mean the same. A group holds at most about LINES lines. Files that include
-MPI's header have groups of their own, so that the others are the same for every MPI, and compiled once
-where a compiler cache is.
+be in several files that mean the same. A group holds at most about LINES lines.
 """
 
 import re
@@ -22,9 +20,6 @@ ALIAS = re.compile(r"(?:using|namespace) (\w+) = ")
 # Test cases have names of their own in any program; naming something of another namespace twice is
 # no harm.
 HARMLESS = re.compile(r"[A-Z_]+\(|using (?:namespace )?[\w:]+;")
-
-# forebay/mpi.hpp is the header that has MPI's; those of comm/mpi_* include it.
-NEEDS_MPI = re.compile(r'^#include "(?:forebay/mpi|comm/mpi_\w+)\.hpp"', re.MULTILINE)
 
 
 def names_in(line):
@@ -63,7 +58,6 @@ def sort_into_groups(sources, most_lines):
     names_of, lines_of, numbers = [], [], []
     for text in sources:
         names, lines = defined_names(text), text.count("\n")
-        names["#mpi"] = NEEDS_MPI.search(text) is not None  # like an alias: all of a group mean the same
         for number, taken in enumerate(names_of):
             if lines_of[number] + lines <= most_lines and not clash(taken, names):
                 break

@@ -9,8 +9,9 @@ measure/. nets/ (tables of networks) needs core and sync; bench/, outside of src
 them and the only one that may use itself. python/src may use the library alone.
 
 Public headers (include/forebay/) belong to the room that implements them, never include internal
-headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/ may see MPI, and programs
-(cli/, train/, and what they share) may start it through forebay/mpi.hpp.
+headers, and only forebay/mpi.hpp includes mpi.h. Inside src/ only comm/mpi/, which becomes the MPI
+backends, may include it: the library is compiled without MPI. Programs (cli/, train/, and what they
+share) may start MPI through forebay/mpi_session.hpp; those of bench/ may call it.
 
 usage: check_includes.py [ROOT]
 """
@@ -22,6 +23,7 @@ import sys
 ROOMS = ["core", "storage", "format", "order", "comm", "read", "exchange", "loader",
          "program", "measure"]
 NEEDS = {room: set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
+NEEDS["comm/mpi"] = NEEDS["comm"]
 NEEDS["sync"] = {"core", "comm", "sync"}
 NEEDS["nets"] = {"core", "sync", "nets"}
 NEEDS |= {end: NEEDS["measure"] | {"sync", "nets", end} for end in ("cli", "train", "bench")}
@@ -34,13 +36,15 @@ PUBLIC = {
     "storage": "storage", "storage_plugin": "storage",
     "dataset": "format", "packed_parts": "format", "transform": "format",
     "order": "order", "epoch_order": "order", "randomization": "order", "sample_seed": "order",
-    "communicator": "comm", "connect": "comm", "mpi": "comm", "rendezvous": "comm",
+    "communicator": "comm", "connect": "comm", "mpi": "comm", "mpi_session": "comm", "rendezvous": "comm",
     "options": "read", "samples": "read",
     "loader": "loader",
     "graph": "sync", "parameter_server": "sync", "sync": "sync",
     "sync_agreement": "sync",
 }
-MAY_START_MPI = {"comm", "program", "measure", "cli", "train", "bench", "python"}
+# Compiled with an MPI's header: all that needs it.
+CALLS_MPI = {"comm/mpi", "bench"}
+MAY_START_MPI = {"comm", "comm/mpi", "program", "measure", "cli", "train", "bench", "python"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -58,10 +62,12 @@ def public_room(include):
 
 def fault_in_room(room, quoted, include):
     """Why a source of `room` must not include this, or None."""
-    if include == "mpi.h":
-        return None if room == "comm" else "mpi.h belongs to comm/ and forebay/mpi.hpp"
-    if include == "forebay/mpi.hpp" and room not in MAY_START_MPI:
-        return "only comm/ and programs may use forebay/mpi.hpp"
+    if include == "mpi.h" and room != "comm/mpi":
+        return "mpi.h belongs to comm/mpi/ and forebay/mpi.hpp"
+    if (include == "forebay/mpi.hpp" or include.startswith("comm/mpi/")) and room not in CALLS_MPI:
+        return "the library and its programs are compiled without MPI: use forebay/mpi_session.hpp"
+    if include == "forebay/mpi_session.hpp" and room not in MAY_START_MPI:
+        return "only comm/ and programs may use forebay/mpi_session.hpp"
     if not quoted:
         return None
     if include.startswith("forebay/"):
@@ -82,7 +88,7 @@ def fault_in_public_header(name, quoted, include):
         return None
     if not include.startswith("forebay/"):
         return "a public header must not include an internal one"
-    if include == "forebay/mpi.hpp":
+    if include in ("forebay/mpi.hpp", "forebay/mpi_session.hpp") and name != "mpi":
         return "MPI stays out of the other public headers"
     return fault_in_room(PUBLIC[name], quoted, include)
 
@@ -100,6 +106,8 @@ def check(root):
             continue
         room, *rest = path.relative_to(root).parts
         room = rest[0] if room == "src" else room
+        if room == "comm" and rest[1] == "mpi":
+            room = "comm/mpi"
         if room not in NEEDS:
             faults.append(f"{path.relative_to(root)}: the folder is not a known room")
             continue

@@ -3,12 +3,12 @@
 #
 #   scripts/mpirun.sh openmpi 4 build/release/src/forebay samples data --batch 16
 #
-# MPIRUN_ARGS in the environment adds options of the launcher itself. The exit status is the
-# launcher's.
+# MPIRUN_ARGS in the environment adds options of the launcher itself; FOREBAY_MPI_LAUNCHER names that, if
+# it is not to be looked for. The exit status is the launcher's.
 set -eu
 
 usage() {
-  echo "usage: scripts/mpirun.sh openmpi|mpich RANKS COMMAND [ARGUMENT...]" >&2
+  echo "usage: scripts/mpirun.sh openmpi|mpich|abi RANKS COMMAND [ARGUMENT...]" >&2
   exit 2
 }
 
@@ -18,8 +18,11 @@ ranks=$2
 shift 2
 
 # Debian installs both flavours side by side under suffixed names; elsewhere there is only one.
-launcher=mpirun
-if command -v "mpirun.$flavour" >/dev/null 2>&1; then launcher="mpirun.$flavour"; fi
+launcher=${FOREBAY_MPI_LAUNCHER:-}
+if [ -z "$launcher" ]; then
+  launcher=mpirun
+  if command -v "mpirun.$flavour" >/dev/null 2>&1; then launcher="mpirun.$flavour"; fi
+fi
 
 case $flavour in
   openmpi)
@@ -31,7 +34,7 @@ case $flavour in
     exec "$launcher" -n "$ranks" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
       ${MPIRUN_ARGS:-} "$@"
     ;;
-  mpich)
+  mpich | abi) # MPICH 5 is what has the standard ABI so far
     # A thousand times slower without: a waiting rank would keep the core that its peer needs.
     export MPIR_CVAR_POLLS_BEFORE_YIELD="${MPIR_CVAR_POLLS_BEFORE_YIELD:-1}"
     # UCX, on which it may stand, would log to standard output, between the data.

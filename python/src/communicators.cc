@@ -5,10 +5,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include "comm/mpi_backend.hpp"
 #include "ending.hpp"
 #include "forebay/communicator.hpp"
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 #include "module.hpp"
 
 namespace forebay::python {
@@ -16,14 +17,8 @@ namespace {
 
 /// `address` is that of a variable of type MPI_Comm, as mpi4py's MPI._addressof() gives it.
 std::shared_ptr<Communicator> adopt(std::uintptr_t address) {
-  int initialized = 0;
-  if (address == 0 || MPI_Initialized(&initialized) != MPI_SUCCESS || initialized == 0) {
-    throw Error(ErrorKind::usage, "the communicator is not one of this process's MPI",
-                "give mpi4py's communicator of the MPI library that forebay was built with");
-  }
-  const MPI_Comm comm = *reinterpret_cast<const MPI_Comm*>(address);
   const Unlocked unlocked;
-  return mpi_communicator(comm);
+  return adopt_mpi_communicator(reinterpret_cast<const void*>(address));
 }
 
 /// For a rank that finds out by itself that it cannot open what the others open: they, whose first
@@ -54,7 +49,8 @@ void add_communicators(nb::module_& module) {
   module.def("wait_for_ends", &wait_for_ends, nb::call_guard<Unlocked>());
   module.def("launched_by_mpi", &launched_by_mpi);
   module.def("mpi_thread_level", &mpi_thread_level);
-  module.def("mpi_library", &mpi_library);
+  // In MPI's own words, to compare with what mpi4py says.
+  module.def("mpi_library", [] { return mpi_backend().library(); });
 }
 
 // forebay::Error becomes the Python class for its kind (forebay/_errors.py), with the place as

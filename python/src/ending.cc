@@ -100,7 +100,7 @@ void leave(int code, int status, bool well) {
   std::fflush(nullptr);
   const auto agreed = meet({.code = code, .by_other = by_other ? 1 : 0});
   if (!agreed) {
-    MPI_Abort(MPI_COMM_WORLD, code == 0 ? 1 : code);
+    ending().mpi->session->abort(code == 0 ? 1 : code);
     _exit(code == 0 ? 1 : code);
   }
   if (!well || *agreed != 0) limit_end(*agreed);

@@ -20,7 +20,7 @@
 #include <memory>
 
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 
 namespace forebay::python {
 

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "forebay/error.hpp"
+#include "forebay/mpi_session.hpp"
 #include "forebay/storage.hpp"
 #include "program/run.hpp"
 
@@ -29,9 +31,19 @@ void use_storage_plugin(const std::string& path) {
   ::setenv(kVariable, all.c_str(), 1);
 }
 
+/// The MPI library that a run on ranks would use here.
+std::string mpi_found() {
+  try {
+    return mpi_library();
+  } catch (const Error& error) {
+    return "without MPI: " + error.happened();
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Feeds distributed training from large data files.", "forebay");
-  app.set_version_flag("--version", "forebay " FOREBAY_VERSION " (" FOREBAY_MPI_NAME ")");
+  app.set_version_flag("--version",
+                       [] { return "forebay " FOREBAY_VERSION " (" + mpi_found() + ")"; });
   app.require_subcommand(1);
   app.add_option_function<std::vector<std::string>>(
          "--storage-plugin",

@@ -15,7 +15,7 @@
 #include "comm/node_groups.hpp"
 #include "comm/values.hpp"
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 #include "forebay/storage.hpp"
 #include "format/convention/database_list.hpp"
 #include "format/dataset_files.hpp"

@@ -19,7 +19,7 @@
 #include "core/limits.hpp"
 #include "forebay/error.hpp"
 #include "forebay/log.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 #include "program/output.hpp"
 #include "storage/answers.hpp"
 
@@ -67,7 +67,7 @@ void limit_finalize(int code) {
   }
 }
 
-void end_failed_job(Communicator& at_exit, const Error& error, int code) {
+void end_failed_job(const MpiSession& mpi, Communicator& at_exit, const Error& error, int code) {
   const int speaker = speaker_for(error);
   const bool may_speak = at_exit.rank() == speaker;
   at_exit.set_timeout(std::chrono::seconds(5));
@@ -86,7 +86,7 @@ void end_failed_job(Communicator& at_exit, const Error& error, int code) {
     // The speaker may be the one that does not come: then who ends the job first speaks.
     if (!may_speak) std::this_thread::sleep_for(std::chrono::milliseconds(200) * at_exit.rank());
     print_error(error.what());
-    MPI_Abort(MPI_COMM_WORLD, code);
+    mpi.abort(code);
   }
 }
 
@@ -107,7 +107,7 @@ int or_print(const std::function<void()>& run) {
 using Body = std::function<void(const std::shared_ptr<Communicator>&)>;
 
 int run_under_launcher(const Body& body) {
-  MpiSession session;
+  const MpiSession session;
   const auto world = session.world();
   // Of its own, since a failure may leave others in the middle of an operation on `world`.
   const auto at_exit = world->split(0, world->rank());
@@ -116,11 +116,11 @@ int run_under_launcher(const Body& body) {
     return 0;
   } catch (const Error& error) {
     const int code = exit_code(error);
-    end_failed_job(*at_exit, error, code);
+    end_failed_job(session, *at_exit, error, code);
     return code;
   } catch (const std::exception& error) {
     print_error(as_error(error, "this command").what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    session.abort(1);
     return 1;
   }
 }

@@ -4,8 +4,9 @@
 #include <thread>
 
 #include "comm/failure_board.hpp"
-#include "comm/mpi_window.hpp"
+#include "comm/mpi/window.hpp"
 #include "core/clock.hpp"
+#include "forebay/mpi.hpp"
 #include "tests/mpi/world.hpp"
 #include "tests/support/communicator_contract.hpp"
 

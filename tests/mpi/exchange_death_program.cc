@@ -6,7 +6,7 @@
 
 #include "exchange/read_buffer.hpp"
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 
 int main() {
   using forebay::WantedBatch;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi_backend.hpp"
 #include "core/clock.hpp"
 #include "tests/mpi/world.hpp"
 #include "tests/support/exchange_contract.hpp"
@@ -122,7 +122,7 @@ TEST_P(MpiExchange, ThreadsEndWhenARankFails) {
     return WantedBatch{.wanted = rank.expected.draw(0, world->size(), 50, random)};
   });
   EXPECT_THROW(while (buffer.next() != nullptr) buffer.release(), Error);
-  EXPECT_FALSE(mpi_gave_up()) << "without MPI_Finalize, launchers call the job a failure";
+  EXPECT_FALSE(mpi_backend().gave_up()) << "without MPI_Finalize, launchers call the job a failure";
   world->barrier();
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 #include "forebay/sync.hpp"
 
 namespace {

@@ -1,13 +1,13 @@
 // The engine over real MPI, against MPI_Allreduce: exactly for whole numbers, within one unit in
 // the last place for each rank for others.
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 
+#include "forebay/mpi.hpp"
 #include "forebay/sync.hpp"
 #include "tests/mpi/world.hpp"
 #include "tests/support/sync_contract.hpp"

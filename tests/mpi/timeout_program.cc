@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "forebay/error.hpp"
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 
 int main() {
   const forebay::MpiSession session;

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "forebay/mpi.hpp"
+#include "forebay/mpi_session.hpp"
 
 namespace forebay::test {
 

@@ -38,11 +38,14 @@ class CheckIncludes(unittest.TestCase):
         self.assert_fault("include/forebay/error.hpp", '#include "core/log.hpp"\n')
 
     def test_mpi_stays_where_it_belongs(self):
-        self.assertEqual(self.faults("src/comm/a.cc", "#include <mpi.h>\n"), [])
+        self.assertEqual(self.faults("src/comm/mpi/a.cc", "#include <mpi.h>\n"), [])
         self.assertEqual(self.faults("include/forebay/mpi.hpp", "#include <mpi.h>\n"), [])
-        self.assertEqual(self.faults("src/cli/a.cc", '#include "forebay/mpi.hpp"\n'), [])
-        self.assert_fault("src/cli/a.cc", "#include <mpi.h>\n")
-        self.assert_fault("src/loader/a.cc", '#include "forebay/mpi.hpp"\n')
+        self.assertEqual(self.faults("bench/a.cc", '#include "forebay/mpi.hpp"\n'), [])
+        self.assertEqual(self.faults("src/cli/a.cc", '#include "forebay/mpi_session.hpp"\n'), [])
+        self.assert_fault("src/comm/a.cc", "#include <mpi.h>\n")
+        self.assert_fault("src/comm/a.cc", '#include "comm/mpi/a.hpp"\n')
+        self.assert_fault("src/cli/a.cc", '#include "forebay/mpi.hpp"\n')
+        self.assert_fault("src/loader/a.cc", '#include "forebay/mpi_session.hpp"\n')
         self.assert_fault("include/forebay/loader.hpp", '#include "forebay/mpi.hpp"\n')
 
     def test_sync_knows_nothing_of_samples(self):

@@ -52,11 +52,6 @@ class UnityGroups(unittest.TestCase):
     def test_names_outside_of_unnamed_namespaces_do_not(self):
         self.assert_together("", "")
 
-    def test_what_includes_mpi_goes_together(self):
-        mpi = '#include "comm/mpi_window.hpp"\n'
-        groups = unity_groups.sort_into_groups([mpi, "", '#include "forebay/mpi.hpp"\n', ""], 1000)
-        self.assertEqual(groups, [0, 1, 0, 1])
-
     def test_a_group_has_a_size(self):
         self.assertEqual(unity_groups.sort_into_groups(["\n" * 40] * 5, 100), [0, 0, 1, 1, 2])
 

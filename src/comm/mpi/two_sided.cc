@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "comm/messages.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/communicator.hpp"
 #include "comm/remote_memory.hpp"
 #include "comm/waiting.hpp"
 #include "core/copy_values.hpp"

@@ -1,4 +1,4 @@
-#include "comm/mpi_window.hpp"
+#include "comm/mpi/window.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/gate.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/communicator.hpp"
 #include "comm/values.hpp"
 #include "comm/waiting.hpp"
 #include "core/log.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/communicator.hpp"
 #include "comm/nonblocking.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"

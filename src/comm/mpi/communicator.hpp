@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/mpi/check.hpp"
 #include "comm/waiting.hpp"
 #include "forebay/mpi.hpp"
 
@@ -133,20 +134,20 @@ class MpiCommunicator final : public Communicator {
   bool carries_messages_ = false;
 };
 
-/// The number that ranks share over MPI: see mpi_counter.cc. Collective over `comm`, which it
+/// The number that ranks share over MPI: see counter.cc. Collective over `comm`, which it
 /// keeps.
 std::unique_ptr<SharedCounter> share_mpi_counter(std::shared_ptr<MpiCommunicator> comm);
-/// Memory that all ranks may read: see mpi_remote_memory.cc. Collective over `comm`, which it
+/// Memory that all ranks may read: see remote_memory.cc. Collective over `comm`, which it
 /// keeps.
 std::unique_ptr<RemoteMemory> mpi_remote_memory(std::shared_ptr<MpiCommunicator> comm,
                                                 Communicator& node, std::size_t bytes,
                                                 SharedMemoryKind kind);
-/// A reader for which the owners answer: see mpi_two_sided.cc. It keeps `comm`; `mine`, what others
+/// A reader for which the owners answer: see two_sided.cc. It keeps `comm`; `mine`, what others
 /// may ask for, outlives it. `longest_message`: of an answer, in bytes; the same on all ranks.
 std::unique_ptr<RemoteReader> mpi_two_sided_reader(std::shared_ptr<MpiCommunicator> comm,
                                                    std::span<const std::byte> mine,
                                                    std::size_t longest_message);
-/// A file that is read by MPI-IO, in rounds: see mpi_file.cc. Collective over `comm`, which it
+/// A file that is read by MPI-IO, in rounds: see file.cc. Collective over `comm`, which it
 /// keeps.
 std::unique_ptr<CommonFile> open_mpi_file(std::shared_ptr<MpiCommunicator> comm,
                                           const std::string& path,
@@ -157,9 +158,6 @@ std::unique_ptr<NonblockingCollectives> mpi_nonblocking(std::shared_ptr<MpiCommu
 /// Waits for `request`. Where the wait ends early MPI goes on with it: then mpi_gave_up().
 /// `what` completes "waited 600 s for ...".
 void wait_for(MPI_Request& request, const WaitPolicy& policy, std::string what);
-
-/// Throws communication, with MPI's own text, unless `code` is MPI_SUCCESS. For every call of MPI.
-void check_mpi(int code, const char* call);
 
 /// Whether MPI was finalized. A helper thread of a loader that nobody has closed may still run
 /// then.

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "comm/messages.hpp"
-#include "comm/mpi_communicator.hpp"
-#include "comm/mpi_window.hpp"
+#include "comm/mpi/communicator.hpp"
+#include "comm/mpi/window.hpp"
 #include "comm/values.hpp"
 #include "core/log.hpp"
 #include "forebay/error.hpp"

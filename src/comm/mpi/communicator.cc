@@ -1,4 +1,4 @@
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/communicator.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 
 #include "comm/common_file.hpp"
 #include "comm/messages.hpp"
-#include "comm/mpi_window.hpp"
+#include "comm/mpi/window.hpp"
 #include "comm/node_groups.hpp"
 #include "comm/nonblocking.hpp"
 #include "comm/posix_shared_memory.hpp"
@@ -342,12 +342,6 @@ std::optional<std::vector<std::byte>> MpiCommunicator::try_receive(int from) {
   return messages_->receive(from);
 }
 
-std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
-  MPI_Comm duplicate = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
-  return std::make_shared<MpiCommunicator>(duplicate, WaitPolicy{});
-}
-
 // Also when it cannot be asked.
 bool mpi_is_over() {
   int finalized = 0;
@@ -356,14 +350,5 @@ bool mpi_is_over() {
 
 bool mpi_gave_up() { return gave_up; }
 void set_mpi_gave_up() { gave_up = true; }
-
-void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw Error(ErrorKind::communication, std::string(call) + " failed: " + text.data(),
-              "look at the launcher's output for the first rank that failed");
-}
 
 }  // namespace forebay

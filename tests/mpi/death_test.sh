@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: sync_death_test.sh END command...
+# usage: death_test.sh END command...
 # The command has to fail by itself within 10 s; with END 'throw', all ranks say what rank 1 said.
 end=$1
 shift

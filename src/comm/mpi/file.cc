@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "comm/common_file.hpp"
-#include "comm/mpi_communicator.hpp"
+#include "comm/mpi/communicator.hpp"
 #include "core/log.hpp"
 #include "core/non_copyable.hpp"
 #include "forebay/error.hpp"

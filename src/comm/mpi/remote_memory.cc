@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "comm/messages.hpp"
-#include "comm/mpi_communicator.hpp"
-#include "comm/mpi_window.hpp"
+#include "comm/mpi/communicator.hpp"
+#include "comm/mpi/window.hpp"
 #include "comm/posix_shared_memory.hpp"
 #include "comm/remote_memory.hpp"
 #include "comm/values.hpp"
