@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -13,6 +14,16 @@ import numpy as np
 import pytest
 
 SAMPLES = 203  # a prime plus: divides by no batch size in use here
+
+
+def _flavour():
+    """The MPI whose launcher tests use: FOREBAY_MPI, or the first that is here."""
+    found = (name for name in ("openmpi", "mpich") if shutil.which(f"mpirun.{name}"))
+    return os.environ.get("FOREBAY_MPI") or next(found, "openmpi")
+
+
+FLAVOUR = _flavour()
+LAUNCHER = shutil.which(f"mpirun.{FLAVOUR}") or "mpirun"
 
 
 def datum(image, label):
@@ -101,11 +112,8 @@ def run_ranks(ranks, script, *arguments, launcher="mpirun", timeout=120, check=T
     )
     program = [sys.executable, str(script), *map(str, arguments)]
     if launcher == "mpirun":
-        import forebay._core
-
-        flavour = forebay._core.mpi_flavour
-        command = [f"mpirun.{flavour}", "-n", str(ranks)]
-        if flavour == "openmpi":
+        command = [LAUNCHER, "-n", str(ranks)]
+        if FLAVOUR == "openmpi":
             command += ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
         environment["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import datum, write_lmdb
+from conftest import LAUNCHER, datum, write_lmdb
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["python/quickstart.md", "python/dataloader.md", "hpc.md", "errors.md"]
@@ -99,12 +99,8 @@ def folder(tmp_path_factory):
     program = at / "bin" / "python"  # a link would lose the virtual environment
     program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     program.chmod(0o755)
-    import forebay._core
-
-    # `mpirun` is that of the library which the package was built for.
-    launcher = shutil.which(f"mpirun.{forebay._core.mpi_flavour}") or shutil.which("mpirun")
     program = at / "bin" / "mpirun"  # MPICH's would look for its helpers beside a link
-    program.write_text(f'#!/bin/sh\nexec {launcher} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {LAUNCHER} "$@"\n')
     program.chmod(0o755)
     return at
 

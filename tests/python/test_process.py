@@ -11,7 +11,7 @@ import time
 import forebay
 import numpy as np
 import pytest
-from conftest import json_lists, no_segments, run_ranks, write_lmdb
+from conftest import FLAVOUR, json_lists, no_segments, run_ranks, write_lmdb
 
 LOOP = """
 import signal, sys, time, forebay
@@ -269,9 +269,7 @@ print(json.dumps([i for b in loader for i in b["sample"].tolist()]))
 
 def test_mpi4py_communicators_are_accepted(numbers, script):
     pytest.importorskip("mpi4py")
-    import forebay._core
-
-    if forebay._core.mpi_flavour != "openmpi":
+    if FLAVOUR != "openmpi":
         pytest.skip("Debian's mpi4py is built with Open MPI")
     text = """
 import json, sys, forebay

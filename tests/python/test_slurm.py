@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import forebay
-import forebay._core
 import pytest
-from conftest import run_ranks
+from conftest import FLAVOUR, run_ranks
 from forebay import _launch
 
 CLUSTER = Path(__file__).parents[2] / "scripts" / "slurm.sh"
@@ -73,19 +72,21 @@ def test_srun_without_mpi_gives_the_batches_of_mpirun(program, numbers, by_mpiru
     assert done.stderr.count("SLURM_PROCID and SLURM_STEP_NUM_TASKS, without MPI") == 1
 
 
-#: srun's plug-in that Debian's build of each library speaks, and one that it does not.
-SPOKEN, OTHER = {"openmpi": ("pmix", None), "mpich": ("pmi2", "pmix")}[forebay._core.mpi_flavour]
+# srun's plug-in that Debian's build of each library speaks: with it, that library is taken.
+@pytest.mark.parametrize(("plugin", "mpi"), [("pmix", "openmpi"), ("pmi2", "mpich")])
+def test_srun_with_mpi_gives_the_batches_of_mpirun(program, numbers, by_mpirun, plugin, mpi):
+    if not shutil.which(f"mpirun.{mpi}"):
+        pytest.skip(f"no {mpi}")
+    assert results(srun([f"--mpi={plugin}", "-n", "3"], program, numbers)) == by_mpirun
 
 
-def test_srun_with_mpi_gives_the_batches_of_mpirun(program, numbers, by_mpirun):
-    assert results(srun([f"--mpi={SPOKEN}", "-n", "3"], program, numbers)) == by_mpirun
-
-
-@pytest.mark.skipif(OTHER is None, reason="Open MPI itself refuses what it does not speak")
-def test_ranks_that_srun_does_not_connect_are_an_error(program, numbers):
-    done = srun([f"--mpi={OTHER}", "-n", "2"], program, numbers)
+# Not the other way round: Open MPI itself refuses what it does not speak.
+@pytest.mark.skipif(not shutil.which("mpirun.mpich"), reason="no MPICH")
+def test_ranks_that_srun_does_not_connect_are_an_error(program, numbers, monkeypatch):
+    monkeypatch.setenv("FOREBAY_MPI_BACKEND", "mpich")
+    done = srun(["--mpi=pmix", "-n", "2"], program, numbers)
     assert done.returncode != 0
-    assert done.stderr.count("2 processes were started, but each is alone in MPICH") == 2
+    assert done.stderr.count("2 processes were started by srun, but each is alone in MPICH") == 2
 
 
 @pytest.mark.skipif(not shutil.which("sbatch"), reason="no Slurm")
@@ -141,16 +142,18 @@ sys.exit(subprocess.run(inner).returncode)
 
 def test_processes_of_a_launcher_of_another_mpi_are_an_error(numbers):
     """Each would be alone, and take the whole data set for itself."""
-    other = "PMI_SIZE" if forebay._core.mpi_flavour == "openmpi" else "OMPI_COMM_WORLD_SIZE"
-    rank = "PMI_RANK" if other == "PMI_SIZE" else "OMPI_COMM_WORLD_RANK"
+    other, rank = {
+        "openmpi": ("PMI_SIZE", "PMI_RANK"),
+        "mpich": ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    }[FLAVOUR]
     done = subprocess.run(
         [sys.executable, "-c", "import forebay, sys; forebay.Loader(sys.argv[1], 4)", numbers],
         check=False, capture_output=True, text=True, timeout=120,
         env={**os.environ, other: "4", rank: "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "FOREBAY_MPI_BACKEND": FLAVOUR},
     )  # fmt: skip
     assert done.returncode == 1
-    assert "4 processes were started, but each is alone in" in done.stderr
+    assert re.search("4 processes were started by mpirun of .*, but each is alone in", done.stderr)
 
 
 def test_a_place_that_is_given_is_not_looked_for(monkeypatch):
