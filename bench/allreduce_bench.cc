@@ -1,6 +1,6 @@
 // What it costs to sum one buffer over the ranks of a job: Forebay's algorithms beside MPI's own.
 //
-//   mpirun -n 4 allreduce_bench [--largest BYTES] [--turns N] [--tcp FOLDER]
+//   mpirun -n 4 allreduce_bench-openmpi [--largest BYTES] [--turns N] [--tcp FOLDER]
 //
 //   blocking    MPI_Allreduce, from memory of the caller to memory of the caller
 //   mpi         MPI_Iallreduce, moved on as the progress thread does it: rests between looks

@@ -1,6 +1,6 @@
 // What a sample in the memory of another rank costs.
 //
-//   mpirun -n 2 exchange_bench [--seconds S] [--transport one_sided|two_sided|two_sided_short]
+//   mpirun -n 2 exchange_bench-openmpi [--seconds S] [--transport one_sided|two_sided|two_sided_short]
 //                               [--parts LIST] [--latency-bytes N] [--computing no]
 //                               [--only-bytes N]
 //

@@ -2,7 +2,7 @@
 """Nodes with a network between them on one machine: runs an MPI command over TCP on them.
 
   bench/network_nodes.py --rate 10gbit -- build/release/tests/mpi/mpi_exchange_test
-  bench/network_nodes.py --mpi mpich -- build/release-mpich/bench/exchange_bench --parts latency
+  bench/network_nodes.py --mpi mpich -- build/release/bench/exchange_bench-mpich --parts latency
 
 Every node n0, n1, ... has a host name, a network name space and a /dev/shm of its own, and one link
 (veth) to a common bridge; --rate limits what a node sends. Processor, memory and kernel are common,

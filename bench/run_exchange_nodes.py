@@ -2,7 +2,7 @@
 """Measures the exchange between two nodes with a network between them: exchange_bench over TCP.
 
   bench/run_exchange_nodes.py --mpi openmpi --build build/release
-  bench/run_exchange_nodes.py --mpi mpich --build build/release-mpich --rates 10gbit -- --parts latency
+  bench/run_exchange_nodes.py --mpi mpich --build build/release --rates 10gbit -- --parts latency
   bench/run_exchange_nodes.py --mpi openmpi --windows no       Open MPI as it comes: messages alone
 
 Nodes are name spaces of this machine, connected by links as fast as it goes (none) or as slow as
@@ -62,7 +62,7 @@ class Exchange(measuring.Measuring):
     def measure(self, rate):
         before = machine.load_average()
         job = network_nodes.start(
-            [os.path.join(self.build, "bench", "exchange_bench"), *self.options.bench],
+            [os.path.join(self.build, "bench", f"exchange_bench-{self.options.mpi}"), *self.options.bench],
             capture=True, mpi=self.options.mpi, rate=rate, windows=self.options.windows == "yes")
         status = None
         try:

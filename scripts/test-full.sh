@@ -23,7 +23,6 @@ everything() {
 }
 
 release() { everything release; }
-mpich() { everything release-mpich -DFOREBAY_PFS=ON; }
 
 # Without what runs under the launcher, as the preset has it: the MPI libraries leak.
 asan() {
@@ -59,24 +58,23 @@ python_package() {
   scripts/docs.sh
 }
 
-python_mpich() { scripts/python.sh mpich; }
+python_mpich() { scripts/python.sh --again mpich; }
 
 python_tensorflow() { scripts/python.sh --tensorflow openmpi; }
 
 # Loops in Python run in the environment that the stage of the Python package has made.
 chaos() {
   build release forebay-cli forebay-pfs
-  FOREBAY_COMMAND=build/release/src/forebay FOREBAY_PYTHON="$PWD/build/venv-openmpi/bin/python" \
+  FOREBAY_COMMAND=build/release/src/forebay FOREBAY_PYTHON="$PWD/build/venv-package/bin/python" \
     tests/chaos/chaos.py --minutes "${FOREBAY_CHAOS_MINUTES:-20}"
 }
 
-# In this order: `chaos` wants what `python` has made.
+# In this order: `chaos` and `python-mpich` want what `python` has made.
 if [ $# -eq 0 ]; then
-  set -- release python chaos python-mpich python-tf release-mpich asan python-asan tsan fuzz
+  set -- release python chaos python-mpich python-tf asan python-asan tsan fuzz
 fi
 declare -A stages=([release]=release [python]=python_package [chaos]=chaos [python-mpich]=python_mpich
-                   [python-tf]=python_tensorflow [release-mpich]=mpich [asan]=asan
-                   [python-asan]=python_asan [tsan]=tsan [fuzz]=fuzz)
+                   [python-tf]=python_tensorflow [asan]=asan [python-asan]=python_asan [tsan]=tsan [fuzz]=fuzz)
 for name; do
   [ -n "${stages[$name]:-}" ] || { echo "there is no stage $name, but ${!stages[*]}" >&2; exit 2; }
 done

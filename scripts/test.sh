@@ -36,19 +36,11 @@ prepare() {
 # run_tests PRESET [ctest option...]: without what is left to `make test-full`.
 run_tests() { ctest --preset "$@" -LE '^long$'; }
 
+# With the tests on ranks, under the launcher of each MPI that is here.
 release() {
   prepare release
   build release
   run_tests release
-}
-
-# The same library on the other MPI: only what talks to MPI has to run again. What needs the modelled
-# file system (acceptance.faults takes minutes) is left to `make test-full`. Without NCCL, so that both
-# ways compile where it is found.
-mpich() {
-  prepare release-mpich -DFOREBAY_TRAIN=OFF -DFOREBAY_BENCH=OFF -DFOREBAY_PFS=OFF -DFOREBAY_NCCL=OFF
-  build release-mpich mpi_tests
-  run_tests release-mpich
 }
 
 # With the fuzz targets, which want the same library and try their sound files and changes of them.
@@ -121,7 +113,6 @@ if unshare --mount true 2>/dev/null; then
 fi
 stage release release
 stage python python_package
-stage release-mpich mpich
 if [ -n "$beside" ]; then
   wait "$beside" || true
   cat build/beside.log

@@ -1,7 +1,8 @@
 // The ranks that load and train together, behind one thin interface.
 //
-// Four implementations: MPI (forebay/mpi.hpp), ranks that are connected without MPI
-// (forebay/connect.hpp), one process alone (self_communicator), and ranks as threads of one process
+// Four implementations: MPI (forebay/mpi_session.hpp; forebay/mpi.hpp for the caller's own
+// communicators), ranks that are connected without MPI (forebay/connect.hpp), one process alone
+// (self_communicator), and ranks as threads of one process
 // (run_ranks, for tests and for trying things out).
 //
 // Waiting never burns a core: a blocked call sleeps in growing steps, gives up after the timeout

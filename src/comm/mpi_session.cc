@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "comm/mpi_backend.hpp"
 #include "comm/mpi_launcher.hpp"
 #include "forebay/error.hpp"
@@ -12,9 +14,12 @@ namespace {
 /// "MPICH Version:\t4.0.2" as people say it.
 std::string name_of(const MpiBackend& mpi) {
   std::string name = mpi.library();
-  constexpr std::string_view kFiller = " Version:\t";
-  const std::size_t at = name.find(kFiller);
-  return at == std::string::npos ? name : name.replace(at, kFiller.size(), " ");
+  constexpr std::string_view kFiller = " Version:";
+  if (const std::size_t at = name.find(kFiller); at != std::string::npos) {
+    const std::size_t number = name.find_first_not_of(" \t", at + kFiller.size());
+    name.replace(at, std::min(number, name.size()) - at, " ");
+  }
+  return name;
 }
 
 /// A launcher that this MPI does not understand leaves each process a world of its own, in which it
