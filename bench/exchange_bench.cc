@@ -1,8 +1,8 @@
 // What a sample in the memory of another rank costs.
 //
-//   mpirun -n 2 exchange_bench-openmpi [--seconds S] [--transport one_sided|two_sided|two_sided_short]
-//                               [--parts LIST] [--latency-bytes N] [--computing no]
-//                               [--only-bytes N]
+//   mpirun -n 2 exchange_bench-openmpi [--seconds S] [--parts LIST]
+//          [--transport one_sided|two_sided|two_sided_short] [--latency-bytes N]
+//          [--computing no] [--only-bytes N]
 //
 // Ranks share a node unless FOREBAY_RANKS_PER_NODE=1 (or the launcher) puts each on its own. Parts:
 //

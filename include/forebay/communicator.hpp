@@ -2,8 +2,8 @@
 //
 // Four implementations: MPI (forebay/mpi_session.hpp; forebay/mpi.hpp for the caller's own
 // communicators), ranks that are connected without MPI (forebay/connect.hpp), one process alone
-// (self_communicator), and ranks as threads of one process
-// (run_ranks, for tests and for trying things out).
+// (self_communicator), and ranks as threads of one process (run_ranks, for tests and for trying
+// things out).
 //
 // Waiting never burns a core: a blocked call sleeps in growing steps, gives up after the timeout
 // with a communication error, and calls the interrupt (if set) now and then, so that a failure

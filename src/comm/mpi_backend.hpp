@@ -5,7 +5,6 @@
 //
 //   layout, version   what the backend was built from; anything but ours is refused, since whole
 //                     C++ classes cross this seam
-//   flavour           the kind of MPI
 //   mpi               the object that this library works with
 //
 // A process has one MPI, so it has one backend, loaded with the first use and never unloaded: MPI
@@ -53,9 +52,8 @@ class MpiBackend {
 
 struct MpiBackendTable {
   std::uint32_t layout;  ///< kMpiBackendLayout
-  std::uint32_t flavour;
-  const char* version;  ///< of Forebay, which stands with `layout` for all classes that cross
-  MpiBackend* mpi;      ///< lives as long as the process
+  const char* version;   ///< of Forebay, which stands with `layout` for all classes that cross
+  MpiBackend* mpi;       ///< lives as long as the process
 };
 
 /// Changes with MpiBackend, Communicator and whatever else a backend shares with this library.

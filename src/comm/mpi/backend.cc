@@ -91,7 +91,6 @@ forebay_mpi_backend() {
   static const auto* const table = [] {
     forebay::make_global();
     return new forebay::MpiBackendTable{.layout = forebay::kMpiBackendLayout,
-                                        .flavour = static_cast<std::uint32_t>(forebay::kMpiFlavour),
                                         .version = FOREBAY_VERSION,
                                         .mpi = new forebay::Backend};
   }();

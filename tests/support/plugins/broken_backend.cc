@@ -4,10 +4,10 @@
 #if defined(BREAK_BUILD) || defined(BREAK_LAYOUT)
 extern "C" const forebay::MpiBackendTable* forebay_mpi_backend() {
 #ifdef BREAK_BUILD
-  static constexpr forebay::MpiBackendTable table{forebay::kMpiBackendLayout, 0, "0.0.7", nullptr};
+  static constexpr forebay::MpiBackendTable table{forebay::kMpiBackendLayout, "0.0.7", nullptr};
 #else
   // What stands behind the number may be anything.
-  static const forebay::MpiBackendTable table{4'000'000'000, 0, reinterpret_cast<const char*>(1),
+  static const forebay::MpiBackendTable table{4'000'000'000, reinterpret_cast<const char*>(1),
                                               nullptr};
 #endif
   return &table;
