@@ -13,13 +13,12 @@ namespace {
 
 /// "MPICH Version:\t4.0.2" as people say it.
 std::string name_of(const MpiBackend& mpi) {
-  std::string name = mpi.library();
+  const std::string name = mpi.library();
   constexpr std::string_view kFiller = " Version:";
-  if (const std::size_t at = name.find(kFiller); at != std::string::npos) {
-    const std::size_t number = name.find_first_not_of(" \t", at + kFiller.size());
-    name.replace(at, std::min(number, name.size()) - at, " ");
-  }
-  return name;
+  const std::size_t at = name.find(kFiller);
+  if (at == std::string::npos) return name;
+  const std::size_t number = name.find_first_not_of(" \t", at + kFiller.size());
+  return fmt::format("{} {}", name.substr(0, at), name.substr(std::min(number, name.size())));
 }
 
 /// A launcher that this MPI does not understand leaves each process a world of its own, in which it
