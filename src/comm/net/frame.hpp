@@ -14,10 +14,10 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 
 #include "core/non_copyable.hpp"
 
@@ -38,7 +38,10 @@ struct Port {
   std::uint64_t communicator = 0;
   Channel channel = Channel::collective;
   std::uint64_t tag = 0;
-  auto operator<=>(const Port&) const = default;
+  bool operator<(const Port& other) const {
+    return std::tie(communicator, channel, tag) <
+           std::tie(other.communicator, other.channel, other.tag);
+  }
 };
 
 struct FrameHeader {
