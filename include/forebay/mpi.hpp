@@ -32,7 +32,7 @@ inline constexpr MpiFlavour kMpiFlavour = MpiFlavour::mpich;
 /// reference, or left alone when MPI was finalized before. Throws usage where MPI is not
 /// initialised, or Forebay uses another MPI than this program (FOREBAY_MPI_BACKEND).
 inline std::shared_ptr<Communicator> mpi_communicator(MPI_Comm comm) {
-  return adopt_mpi_communicator(&comm, sizeof(comm), kMpiFlavour);
+  return adopt_mpi_communicator(&comm, sizeof(MPI_Comm), kMpiFlavour);
 }
 
 }  // namespace forebay
