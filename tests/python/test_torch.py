@@ -164,16 +164,16 @@ print("param_groups", len(optimizer.param_groups))
     assert "param_groups 1" in out
 
 
-def test_summing_without_mpi_is_refused(script):
+def test_summing_needs_connected_ranks(script):
     text = """
 import forebay, forebay.torch
 try:
-    forebay.torch.synchronizer()
+    forebay.torch.synchronizer("env")
 except forebay.UsageError as error:
     print(error)
 """
     out = run_ranks(2, script(text), launcher="torchrun").stdout
-    assert out.count("needs MPI") == 2
+    assert out.count("not connected") == 2
 
 
 def test_epochs_differ_also_with_new_workers(numbers):
