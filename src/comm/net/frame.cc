@@ -1,7 +1,5 @@
 #include "comm/net/frame.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -22,8 +20,7 @@ void check_header(const FrameHeader& header, int source) {
                      header.source == static_cast<std::uint32_t>(source) && header.reserved == 0 &&
                      header.bytes <= kLongestFrame;
   if (right) return;
-  throw Error(ErrorKind::communication,
-              fmt::format("rank {} sends what is no message of Forebay", source),
+  throw Error(ErrorKind::communication, "what it sends is no message of Forebay",
               "start all ranks with the same version of Forebay, on machines of one kind",
               {.rank = source});
 }

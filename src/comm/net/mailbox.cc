@@ -1,7 +1,5 @@
 #include "comm/net/mailbox.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -154,12 +152,11 @@ void Mailbox::fail_for(int rank) {
   const std::lock_guard lock(mutex_);
   const Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.state == PeerState::gone) {
-    throw Error(ErrorKind::communication, fmt::format("rank {} is gone: {}", rank, peer.how),
+    throw Error(ErrorKind::communication, "this rank is gone: " + peer.how,
                 "look at the launcher's output and the system log for what ended it",
                 {.rank = rank});
   }
-  throw Error(ErrorKind::communication,
-              fmt::format("rank {} has ended while others wait for it", rank),
+  throw Error(ErrorKind::communication, "this rank has ended while others wait for it",
               "let all ranks make the same calls", {.rank = rank});
 }
 

@@ -86,7 +86,7 @@ class Mailbox : private NonCopyable {
 
   /// It has said farewell.
   void set_ended(int rank);
-  /// It has not. `how` completes "rank 3 is gone: ".
+  /// It has not. `how` completes "this rank is gone: ".
   void set_gone(int rank, const std::string& how);
   bool is_there(int rank) const { return state_of(rank) == PeerState::there; }
   bool is_gone(int rank) const { return state_of(rank) == PeerState::gone; }

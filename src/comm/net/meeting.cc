@@ -66,7 +66,8 @@ T checked_value(std::span<const std::byte> bytes) {
   return value;
 }
 
-/// The address that this host's name stands for, or over which it reaches the world.
+/// The address that this host's name stands for, or over which it reaches the world, or the only
+/// one.
 std::optional<Address> address_by_name() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -76,7 +77,8 @@ std::optional<Address> address_by_name() {
   } catch (const Error&) {
     // A host without an entry for itself.
   }
-  return address_towards(Address::of("192.0.2.1", 9));  // of no host; nothing is sent
+  const auto outward = address_towards(Address::of("192.0.2.1", 9));  // of no host; nothing is sent
+  return outward ? outward : only_address();
 }
 
 /// Nothing where there is no way, or only one inside of this host.

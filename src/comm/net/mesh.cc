@@ -105,9 +105,9 @@ bool Receiving::done() const {
   if (state == Posted::State::filled) return true;
   if (state == Posted::State::misfit) {
     throw Error(ErrorKind::communication,
-                fmt::format("rank {} sends another number of bytes than the {} that this one "
+                fmt::format("this rank sends another number of bytes than the {} that another one "
                             "waits for",
-                            posted_->source, posted_->to.size()),
+                            posted_->to.size()),
                 "let all ranks make the same calls", {.rank = posted_->source});
   }
   if (!there) mesh_->mailbox().fail_for(posted_->source);

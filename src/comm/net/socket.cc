@@ -1,6 +1,8 @@
 #include "comm/net/socket.hpp"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -142,6 +144,20 @@ std::optional<Address> address_towards(const Address& to) {
     return std::nullopt;
   }
   return Address::of_socket(socket.get()).with_port(0);
+}
+
+std::optional<Address> only_address() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(all, &freeifaddrs);
+  std::optional<Address> found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (found) return std::nullopt;
+    found = Address::from(one->ifa_addr, sizeof(sockaddr_in));
+  }
+  return found;
 }
 
 Descriptor listen_at(const Address& at) {

@@ -55,10 +55,9 @@ class Address {
   std::string host() const;
   /// "10.0.0.1 4711"
   std::string to_text() const;
-
- private:
   static Address from(const sockaddr* address, socklen_t size);
 
+ private:
   sockaddr_storage storage_{};
   socklen_t size_ = 0;
 };
@@ -66,6 +65,9 @@ class Address {
 /// The address of this host towards `to`: that of the interface over which it is reached. Nothing
 /// is sent. Empty where there is no way.
 std::optional<Address> address_towards(const Address& to);
+
+/// The IPv4 address of this host, where it has one and no more beside loopback.
+std::optional<Address> only_address();
 
 /// Listens on `at` alone; port 0: one that the system chooses. Throws communication.
 Descriptor listen_at(const Address& at);
