@@ -1,5 +1,5 @@
 # Short names for the scripts; see CONTRIBUTING.md. The build itself is CMake's (CMakePresets.json).
-.PHONY: demo test test-full bench lint format docs deps
+.PHONY: demo test test-full bench lint format docs deps wheel
 
 deps:
 	@scripts/install-deps.sh
@@ -25,3 +25,6 @@ format:
 
 docs:
 	@scripts/docs.sh
+
+wheel:
+	@scripts/wheel.sh

@@ -57,6 +57,7 @@ def test_launchers_tell_the_place(started, variables, place):
     ("variables", "named"),
     [
         ({"WORLD_SIZE": 4}, "WORLD_SIZE is 4"),
+        ({"RANK": "x", "WORLD_SIZE": 4}, "WORLD_SIZE is 4"),
         ({"RANK": 4, "WORLD_SIZE": 4}, "no place among ranks"),
         ({"LOCAL_RANK": 0, "NODE_RANK": 1, "WORLD_SIZE": 4}, "leave open"),
     ],

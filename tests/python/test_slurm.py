@@ -106,7 +106,6 @@ def test_a_batch_script_is_one_process(monkeypatch):
           "SLURM_STEP_TASKS_PER_NODE": "nonsense"}, (0, 2, 1)),
         ({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "SLURM_PROCID": "0",
           "SLURM_STEP_NUM_TASKS": "2"}, (1, 4, 2)),  # torchrun under srun
-        ({"RANK": "x", "WORLD_SIZE": "4"}, None),
         ({}, None),
     ],
 )  # fmt: skip
