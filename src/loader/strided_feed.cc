@@ -59,12 +59,14 @@ std::uint64_t windows_of(const Opened& opened, const StridedOrder& order) {
 }
 
 /// Where roots take turns: how many windows may be read together so that a run has enough of them.
+/// One, where few read at once: the windows of a root lie apart, and are a stream each.
 std::optional<std::uint64_t> most_in_turns(const Opened& opened, const StridedOrder& order) {
   const int roots = opened.team.all_roots();
   const int stagger = opened.source.setup.stagger;
   if (roots <= 1 || stagger == kNoStagger) return std::nullopt;
-  const bool looks = stagger == kMeasureStagger && !is_of(opened.options.known_stagger, roots);
-  if (!looks) return UINT64_MAX;
+  const KnownStagger& known = opened.options.known_stagger;
+  const bool found = stagger == kMeasureStagger && is_of(known, roots);
+  if (found || stagger > 0) return (found ? known.at_once : stagger) < roots ? 1 : UINT64_MAX;
   const std::uint64_t windows = windows_of(opened, order);
   if (windows < kTurnsWorthLooking) return std::nullopt;  // then nobody looks for a number
   return windows / kTurnsWorthLooking;

@@ -285,6 +285,20 @@ TEST(FoundStagger, IsNotLookedForInShortRuns) {
   EXPECT_THAT(found.state, testing::Not(testing::HasSubstr("stagger")));
 }
 
+// Else a root of few would be as many streams for the servers as it has windows.
+TEST(TurnsOfFew, AreOfOneWindowEach) {
+  const test::TemporaryFolder folder;
+  const std::string path = LmdbBuilder().in_order(kEntries).values(50).build(folder.file("data"));
+  LoaderOptions options = LoaderOptions::parse("batch=13,coalesce=1,strategy=lmm-dio-prov");
+  options.iterations = 32;
+  for (const int stagger : {1, 3, 4}) {
+    options.stagger = stagger;
+    const Found found = look_for_a_number(path, 4, options);
+    const bool together = found.explained.find("windows read together") != std::string::npos;
+    EXPECT_EQ(together, stagger == 4) << found.explained;
+  }
+}
+
 // Whoever asks for turns hears that there are none.
 TEST(AskedForTurns, AreSaidToBeMissingWhereEachRankReads) {
   const test::TemporaryFolder folder;
