@@ -289,8 +289,9 @@ TEST(FoundStagger, IsNotLookedForInShortRuns) {
 TEST(TurnsOfFew, AreOfOneWindowEach) {
   const test::TemporaryFolder folder;
   const std::string path = LmdbBuilder().in_order(kEntries).values(50).build(folder.file("data"));
-  LoaderOptions options = LoaderOptions::parse("batch=13,coalesce=1,strategy=lmm-dio-prov");
+  LoaderOptions options = LoaderOptions::parse("batch=13,coalesce=1,strategy=lmm-dio-prov-coal");
   options.iterations = 32;
+  options.stage_bytes = std::uint64_t{256} << 20;
   for (const int stagger : {1, 3, 4}) {
     options.stagger = stagger;
     const Found found = look_for_a_number(path, 4, options);
