@@ -31,14 +31,15 @@ NODES, RANKS = 2, 4
 WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks_work.py")
 
 ON_NODES = {  # name: words of ranks_work.py behind the data set
-    "torchrun: strided": ("--order", "strided", "--option", "iterations=156"),
+    "torchrun: strided": ("--order", "strided"),
     "torchrun: shuffled": ("--order", "shuffled", "--option", "window=64"),
 }
 EACH, CONNECTED = "each for itself", "connected"
 SIDES = {EACH: ("--ranks", "env"), CONNECTED: ()}
 
 ONE_NODE = {  # name: ranks, words of ranks_work.py
-    **{f"loads {order}, {ranks} ranks": (ranks, ("read", "{data}", "--order", order, "--epochs", "3"))
+    **{f"loads {order}, {ranks} ranks":
+       (ranks, ("read", "{data}", "--order", order, "--epochs", "3"))
        for order in ("strided", "shuffled", "in_memory") for ranks in (2, 4)},
     **{f"sums of {size}, {ranks} ranks":
        (ranks, ("sum", "--bytes", str(count), "--steps", str(steps)))
