@@ -144,7 +144,8 @@ class Launchers(measuring.Measuring):
 
     def on_this_node(self, side, ranks, words):
         if side == TORCHRUN:
-            start = self.torchrun(ranks, "--standalone")
+            start = self.torchrun(ranks, "--nnodes", "1", "--rdzv_backend", "c10d",
+                                  "--rdzv_endpoint", "localhost:0")
         else:
             start = [os.path.join(measuring.ROOT, "scripts", "mpirun.sh"), self.options.mpi,
                      str(ranks), self.options.python, WORK]

@@ -117,7 +117,8 @@ def run_ranks(ranks, script, *arguments, launcher="mpirun", timeout=120, check=T
             command += ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
         environment["MPIR_CVAR_POLLS_BEFORE_YIELD"] = "1"
     else:
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1"]
+        command += ["--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
         # Without these two, torch 1.13 does not start on Python 3.11.
         command += ["--redirects", "1", "--tee", "1", "--nproc_per_node", str(ranks)]
         program = program[1:]
