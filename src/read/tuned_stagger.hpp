@@ -3,10 +3,10 @@
 //   turn t is over:  root r --- bytes, seconds ---> root 0: StaggerTuner
 //   before turn t+1: root r <-- n, is it final? --- root 0
 //
-// Not of the first turn, in which caches and buffers are empty: all roots take it as they come. From
-// the second on, as long as n is tried out, no root begins a turn before all have ended the one
-// before: n changes while nobody reads, at the price of servers that idle for a moment. After the
-// final n there are no such messages any more.
+// Not of the first turn, in which caches and buffers are empty: all roots take it as they come.
+// From the second on, as long as n is tried out, no root begins a turn before all have ended the
+// one before: n changes while nobody reads, at the price of servers that idle for a moment. After
+// the final n there are no such messages any more.
 #pragma once
 
 #include <atomic>

@@ -87,9 +87,9 @@ void PreadFile::read_ahead(bool forward) const noexcept {
     static_cast<void>(::posix_fadvise(descriptor(), 0, 0, advice));
   };
   if (forward) return advise(POSIX_FADV_NORMAL);
-  // The kernel cuts what is read into requests of its read-ahead, on NFS often 128 KiB. "Sequential"
-  // doubles that for this descriptor, and is not taken back by "random", which takes the reading
-  // ahead.
+  // The kernel cuts what is read into requests of its read-ahead, on NFS often 128 KiB.
+  // "Sequential" doubles that for this descriptor, and is not taken back by "random", which takes
+  // the reading ahead.
   advise(POSIX_FADV_SEQUENTIAL);
   advise(POSIX_FADV_RANDOM);
 }
@@ -103,9 +103,7 @@ Stripes PreadFile::stripes(std::uint64_t offset) const {
   return range == striped_.end() ? Stripes() : range->stripes;
 }
 
-bool PreadFile::is_local() const {
-  return is_local_file_system(file_system_name(descriptor()));
-}
+bool PreadFile::is_local() const { return is_local_file_system(file_system_name(descriptor())); }
 
 std::uint64_t PreadFile::size() const {
   return size_of(descriptor(), status_of(descriptor(), path_), path_);
