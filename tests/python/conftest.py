@@ -26,6 +26,29 @@ FLAVOUR = _flavour()
 LAUNCHER = shutil.which(f"mpirun.{FLAVOUR}") or "mpirun"
 
 
+# A run that is left in the middle of an epoch, and one that goes on from its state, on any ranks.
+SAVE = """
+import json, sys, forebay
+loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
+seen = []
+for i, batch in enumerate(loader):
+    seen += batch["sample"].tolist()
+    if i == 4:
+        break
+if loader.ranks.rank == 0:
+    json.dump(loader.state_dict(), open(sys.argv[2], "w"))
+print(json.dumps(seen), flush=True)
+loader.close()
+"""
+LOAD = """
+import json, sys, forebay
+loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
+loader.load_state_dict(json.load(open(sys.argv[2])))
+print(json.dumps([i for b in loader for i in b["sample"].tolist()]), flush=True)
+loader.close()
+"""
+
+
 def datum(image, label):
     """A Caffe Datum, by hand: channels, height, width, data, label."""
 

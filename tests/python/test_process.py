@@ -11,7 +11,7 @@ import time
 import forebay
 import numpy as np
 import pytest
-from conftest import FLAVOUR, json_lists, no_segments, run_ranks, write_lmdb
+from conftest import FLAVOUR, LOAD, SAVE, json_lists, no_segments, run_ranks, write_lmdb
 
 LOOP = """
 import signal, sys, time, forebay
@@ -237,32 +237,14 @@ while True:
 
 
 def test_a_state_goes_on_on_other_ranks(numbers, script, tmp_path):
-    save = """
-import json, sys, forebay
-loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
-seen = []
-for i, batch in enumerate(loader):
-    seen += batch["sample"].tolist()
-    if i == 4:
-        break
-if loader.ranks.rank == 0:
-    json.dump(loader.state_dict(), open(sys.argv[2], "w"))
-print(json.dumps(seen))
-"""
-    load = """
-import json, sys, forebay
-loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
-loader.load_state_dict(json.load(open(sys.argv[2])))
-print(json.dumps([i for b in loader for i in b["sample"].tolist()]))
-"""
     state = tmp_path / "state.json"
 
     def ids(output):
         return [i for seen in json_lists(output) for i in seen]
 
-    first = ids(run_ranks(3, script(save, "save.py"), numbers, state).stdout)
+    first = ids(run_ranks(3, script(SAVE, "save.py"), numbers, state).stdout)
     assert len(first) == 60
-    rest = ids(run_ranks(2, script(load, "load.py"), numbers, state).stdout)
+    rest = ids(run_ranks(2, script(LOAD, "load.py"), numbers, state).stdout)
     assert sorted(first + rest) == list(range(203))
 
 

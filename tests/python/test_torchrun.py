@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import json_lists, no_segments, run_ranks
+from conftest import LOAD, SAVE, json_lists, no_segments, run_ranks
 
 torch = pytest.importorskip("torch")
 
@@ -96,33 +96,13 @@ for strategy in forebay.Synchronizer.strategies():
 
 @pytest.mark.parametrize("launchers", [("mpirun", "torchrun"), ("torchrun", "mpirun")])
 def test_a_run_goes_on_under_the_other_launcher(numbers, script, tmp_path, launchers):
-    save = """
-import json, sys, forebay
-loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
-seen = []
-for i, batch in enumerate(loader):
-    seen += batch["sample"].tolist()
-    if i == 4:
-        break
-if loader.ranks.rank == 0:
-    json.dump(loader.state_dict(), open(sys.argv[2], "w"))
-print(json.dumps(seen), flush=True)
-loader.close()
-"""
-    load = """
-import json, sys, forebay
-loader = forebay.Loader(sys.argv[1], global_batch_size=12, decode=False, seed=4, end="exact")
-loader.load_state_dict(json.load(open(sys.argv[2])))
-print(json.dumps([i for b in loader for i in b["sample"].tolist()]), flush=True)
-loader.close()
-"""
     state = tmp_path / "state.json"
 
     def ids(output):
         return [i for seen in json_lists(output) for i in seen]
 
-    first = run_ranks(4, script(save, "save.py"), numbers, state, launcher=launchers[0])
-    rest = run_ranks(2, script(load, "load.py"), numbers, state, launcher=launchers[1])
+    first = run_ranks(4, script(SAVE, "save.py"), numbers, state, launcher=launchers[0])
+    rest = run_ranks(2, script(LOAD, "load.py"), numbers, state, launcher=launchers[1])
     assert sorted(ids(first.stdout) + ids(rest.stdout)) == list(range(203))
 
 
